@@ -1,0 +1,28 @@
+//! The CNI protocol: what a runtime and its plugins say to each other.
+//!
+//! The plugin's side is [`run`], which turns a [`Plugin`] into a process: it reads the environment
+//! ([`Env`]) and the configuration ([`Config`]) into a [`Request`], calls the verb, and prints the
+//! [`AddResult`] or the [`Error`] in the version that was asked for. The runtime's side is
+//! [`runtime`]. Nothing here knows of the kernel.
+
+mod attachment;
+mod config;
+mod delegate;
+mod env;
+mod error;
+mod json;
+mod plugin;
+mod result;
+pub mod runtime;
+mod undo;
+mod version;
+
+pub use attachment::Attachment;
+pub use config::Config;
+pub use delegate::Delegate;
+pub use env::{Command, Env};
+pub use error::{Context, Error, code};
+pub use plugin::{Plugin, Request, run};
+pub use result::{AddResult, Dns, Interface, IpConfig, Route};
+pub use undo::Undo;
+pub use version::Version;

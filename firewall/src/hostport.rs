@@ -1,0 +1,1 @@
+//! Ports of the node that lead to a pod.

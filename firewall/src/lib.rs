@@ -1,0 +1,23 @@
+//! Masquerade and host-port rules as values, and the iptables that applies them.
+//!
+//! [`masquerade`] and [`hostport`] say which rules an attachment should have; each rule is its line
+//! as `iptables-save` prints it, and that one line is sent, compared by CHECK and turned into a
+//! deletion. [`iptables`] applies them. Nothing here knows of CNI.
+
+mod error;
+pub mod hostport;
+pub mod masquerade;
+
+pub use error::{Error, Result};
+
+/// Whose the rules are. Network and container id are as the runtime gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The network's name.
+    pub network: &'a str,
+    /// The container's id.
+    pub container_id: &'a str,
+    /// The interface in the pod. `eth0` gives the reference plugins' names, any other is hashed
+    /// into them as well.
+    pub ifname: &'a str,
+}

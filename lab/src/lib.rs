@@ -1,0 +1,1 @@
+//! Network namespaces as nodes, pods and outside hosts, with servers and probes in them.

@@ -1,0 +1,23 @@
+//! The kernel's network objects by netlink: one file per kind of object.
+//!
+//! A [`Netlink`] is one route socket of one namespace; its verbs are methods, grouped by kind in
+//! [`link`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. Nothing here
+//! knows of CNI.
+
+pub mod address;
+pub mod conntrack;
+mod error;
+pub mod link;
+pub mod netns;
+mod netlink;
+pub mod qdisc;
+pub mod route;
+pub mod sysctl;
+
+pub use address::Address;
+pub use error::{Error, Result};
+pub use link::{Bridge, Link, Mac, PortFlags, Veth};
+pub use netlink::Netlink;
+pub use netns::Netns;
+pub use qdisc::{Qdisc, Tbf};
+pub use route::Route;
