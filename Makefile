@@ -1,0 +1,110 @@
+# Two commands matter: `make demo` and `make test`. Each brings what it needs.
+
+SHELL        := /bin/bash
+.SHELLFLAGS  := -euo pipefail -c
+MAKEFLAGS    += --no-print-directory
+.DELETE_ON_ERROR:
+
+PREFIX       ?= /opt/cni/bin
+DESTDIR      ?=
+PLUGINS      := bridge-lite portmap-lite bandwidth-lite host-local-lite
+BINARIES     := $(PLUGINS) podnet
+# Where `build` leaves the binaries, whatever the target they were built for.
+BIN          := target/bin
+
+# What apt must bring: a linker for cargo, the tools that plugins and tests run, and the reference
+# plugins that one test compares with.
+PACKAGES     := gcc libc6-dev iptables iproute2 util-linux containernetworking-plugins
+
+RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+MUSL         := $(shell uname -m)-unknown-linux-musl
+ROOT         := $(shell id -u)
+
+.PHONY: all deps toolchain build demo test lint install uninstall clean
+
+all: build
+
+# Quiet when all is there.
+deps: toolchain
+	@missing=(); \
+	for package in $(PACKAGES); do \
+	    [[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$package 2>/dev/null)" == installed ]] || missing+=($$package); \
+	done; \
+	if (( $${#missing[@]} )); then \
+	    echo "deps: installing with apt: $${missing[*]}"; \
+	    if [[ $(ROOT) == 0 ]]; then sudo=(); \
+	    elif command -v sudo >/dev/null; then sudo=(sudo); \
+	    else echo "deps: neither root nor sudo; as root: apt-get install $${missing[*]}" >&2; exit 1; fi; \
+	    "$${sudo[@]}" apt-get update -qq; \
+	    "$${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$${missing[@]}" >/dev/null; \
+	fi; \
+	if command -v rustup >/dev/null && ! rustup target list --installed | grep -qx $(MUSL); then \
+	    echo "deps: adding the Rust target $(MUSL), for static binaries"; \
+	    rustup -q target add $(MUSL) || echo "deps: $(MUSL) cannot be had; building for the host's own target instead"; \
+	fi
+
+toolchain:
+	@found=$$(rustc --version 2>/dev/null | sed 's/^rustc \([0-9.]*\).*/\1/') || true; \
+	if [[ -z "$$found" ]] || ! command -v cargo >/dev/null; then \
+	    echo "make: no Rust toolchain: cargo and rustc $(RUST_VERSION) or newer are needed (https://rustup.rs)" >&2; exit 1; \
+	fi; \
+	if [[ "$$(printf '%s\n' $(RUST_VERSION) $$found | sort -V | head -n 1)" != $(RUST_VERSION) ]]; then \
+	    echo "make: rustc $$found is too old: $(RUST_VERSION) or newer is needed (rustup update stable)" >&2; exit 1; \
+	fi
+
+# Static where the musl target is there: a plugin is started for every pod, and a static start is faster.
+build: deps
+	@target=$$(rustc -vV | sed -n 's/^host: //p'); \
+	[[ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]] || target=$(MUSL); \
+	cargo build --release --locked --target $$target $(addprefix -p ,$(BINARIES)); \
+	mkdir -p $(BIN); \
+	for binary in $(BINARIES); do install -m 0755 target/$$target/release/$$binary $(BIN)/$$binary; done
+
+demo: build
+	@$(BIN)/podnet demo --cni-path $(BIN)
+
+# An ordinary user's tests run in a user namespace, where the kernel allows one.
+test: build
+	@rm -f target/skipped; \
+	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped); \
+	if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER=$(abspath tests/rootless); \
+	fi; \
+	cargo test --workspace --locked; \
+	if [[ -s target/skipped ]]; then \
+	    echo "$$(wc -l < target/skipped) skipped:"; sort target/skipped | uniq -c; \
+	else \
+	    echo "nothing skipped"; \
+	fi
+
+lint: deps
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \
+	if [[ -n "$$long" ]]; then echo "more than 500 lines:"; echo "$$long"; exit 1; fi
+
+# A running plugin's file cannot be written ("text file busy"), and a half-written one must not be
+# run: each is put beside its place and renamed. STANDARD_NAMES=1 also puts the plugins under the
+# names that existing conflists use.
+install: build
+	@mkdir -p "$(DESTDIR)$(PREFIX)"; \
+	put() { install -m 0755 "$$1" "$(DESTDIR)$(PREFIX)/.$$2.new"; mv -f "$(DESTDIR)$(PREFIX)/.$$2.new" "$(DESTDIR)$(PREFIX)/$$2"; echo "$(DESTDIR)$(PREFIX)/$$2"; }; \
+	for plugin in $(PLUGINS); do \
+	    put $(BIN)/$$plugin $$plugin; \
+	    [[ -z "$(STANDARD_NAMES)" ]] || put $(BIN)/$$plugin $${plugin%-lite}; \
+	done; \
+	put $(BIN)/podnet podnet
+
+# A plugin under its standard name is removed only where it is ours.
+uninstall:
+	@for plugin in $(PLUGINS); do \
+	    own="$(DESTDIR)$(PREFIX)/$$plugin"; standard="$(DESTDIR)$(PREFIX)/$${plugin%-lite}"; \
+	    ! cmp -s "$$own" "$$standard" || rm -f "$$standard"; \
+	    rm -f "$$own"; \
+	done; \
+	rm -f "$(DESTDIR)$(PREFIX)/podnet"
+
+clean:
+	cargo clean
