@@ -35,8 +35,8 @@ deps: toolchain
 	    if [[ $(ROOT) == 0 ]]; then sudo=(); \
 	    elif command -v sudo >/dev/null; then sudo=(sudo); \
 	    else echo "deps: neither root nor sudo; as root: apt-get install $${missing[*]}" >&2; exit 1; fi; \
-	    "$${sudo[@]}" apt-get update -qq; \
-	    "$${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$${missing[@]}" >/dev/null; \
+	    said=$$("$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"' sh "$${missing[@]}" 2>&1) \
+	        || { echo "$$said" >&2; exit 1; }; \
 	fi; \
 	if command -v rustup >/dev/null && ! rustup target list --installed | grep -qx $(MUSL); then \
 	    echo "deps: adding the Rust target $(MUSL), for static binaries"; \
