@@ -1,1 +1,30 @@
 //! Network namespaces as nodes, pods and outside hosts, with servers and probes in them.
+//!
+//! A [`Lab`] owns a folder and any number of [`Namespace`]s below `/run/netns`, so that
+//! `ip netns exec` reaches them, and removes all of it when it is dropped. [`connect`] joins two of
+//! them with a veth pair; a [`Server`] in one tells a probe in another how its packets arrived;
+//! [`throughput`] measures what passes between two; a [`Snapshot`] is what a node holds, to be
+//! compared before and after. Everything has a deadline, and nothing touches the machine's own
+//! network.
+
+mod error;
+mod icmp;
+mod namespace;
+mod probe;
+mod process;
+pub mod rootless;
+mod server;
+mod snapshot;
+mod throughput;
+mod whole;
+mod wire;
+
+pub use error::{Error, Result};
+pub use namespace::Namespace;
+pub use probe::DEADLINE;
+pub use process::find_tool;
+pub use server::{Server, Sighting};
+pub use snapshot::Snapshot;
+pub use throughput::{Window, throughput};
+pub use whole::{Lab, supported, sweep};
+pub use wire::{End, connect};
