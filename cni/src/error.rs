@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Version, json};
+
 /// Error codes: 0 to 99 are the specification's, 100 and above are ours.
 pub mod code {
     /// The configuration's `cniVersion` is not supported.
@@ -30,6 +35,8 @@ pub mod code {
     pub const NO_ADDRESS: u32 = 102;
     /// What ADD would make is there already.
     pub const ALREADY_EXISTS: u32 = 103;
+    /// A bug of the plugin, not of what it was given.
+    pub const INTERNAL: u32 = 999;
 }
 
 /// An error as it is printed for the runtime.
@@ -65,6 +72,24 @@ impl Error {
         Self::new(code::INVALID_CONFIG, msg)
     }
 
+    /// The error as a runtime reads it, in the configuration's version.
+    pub fn to_json(&self, version: Version) -> Value {
+        let mut object = serde_json::Map::new();
+        object.insert("cniVersion".into(), version.as_str().into());
+        object.insert("code".into(), self.code.into());
+        object.insert("msg".into(), self.msg.as_str().into());
+        if !self.details.is_empty() {
+            object.insert("details".into(), self.details.as_str().into());
+        }
+        object.into()
+    }
+
+    /// Reads what a plugin printed; `None` where it is no error object.
+    pub(crate) fn from_json(bytes: &[u8]) -> Option<Error> {
+        let printed: Printed = json::read(&json::parse(bytes).ok()?).ok()?;
+        Some(Error::new(printed.code, printed.msg).details(printed.details))
+    }
+
     /// The kernel or a tool refused (code 100).
     pub fn system(msg: impl Into<String>) -> Self {
         Self::new(code::SYSTEM, msg)
@@ -94,6 +119,16 @@ impl Error {
     }
 }
 
+/// An error object; without a code it is none.
+#[derive(Deserialize)]
+struct Printed {
+    code: u32,
+    #[serde(default)]
+    msg: String,
+    #[serde(default)]
+    details: String,
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.msg)?;
@@ -118,5 +153,45 @@ pub trait Context<T> {
 impl<T, E: fmt::Display> Context<T> for Result<T, E> {
     fn context(self, what: impl fmt::Display) -> Result<T, Error> {
         self.map_err(|error| Error::system(format!("{what}: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_and_reads_back() {
+        let bare = Error::config("m");
+        assert_eq!(
+            bare.to_json(Version::V1_0_0).to_string(),
+            r#"{"cniVersion":"1.0.0","code":7,"msg":"m"}"#
+        );
+        let full = Error::new(11, "m \"x\"").details("d");
+        let printed = full.to_json(Version::V0_4_0).to_string();
+        assert_eq!(
+            printed,
+            r#"{"cniVersion":"0.4.0","code":11,"msg":"m \"x\"","details":"d"}"#
+        );
+        assert_eq!(Error::from_json(printed.as_bytes()), Some(full));
+        assert_eq!(
+            Error::from_json(br#"{"Code": 999, "Msg": "m"}"#),
+            Some(Error::new(999, "m"))
+        );
+        for text in ["", "{}", "panic", r#"{"code": "x"}"#, r#"{"code": -1}"#] {
+            assert_eq!(Error::from_json(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_as_one() {
+        assert_eq!(Error::all(Vec::new()), Ok(()));
+        let errors = vec![
+            Error::new(100, "a"),
+            Error::new(101, "b").details("x"),
+            Error::new(102, "c").details("y"),
+        ];
+        let expected = Error::new(100, "a; b; c").details("x; y");
+        assert_eq!(Error::all(errors), Err(expected));
     }
 }

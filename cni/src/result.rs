@@ -1,11 +1,16 @@
 //! The result of ADD in every version's shape (specification, section "ADD Success").
 
+mod shape;
+#[cfg(test)]
+mod tests;
+
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Error, Version};
+use crate::{Error, Version, code, json};
 
 /// What ADD made. Kept in the newest version's shape; printed in the one that was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,19 +26,25 @@ pub struct AddResult {
 }
 
 /// One interface of a result.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Interface {
     /// Its name.
     pub name: String,
     /// Its hardware address, or empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub mac: String,
     /// In bytes (1.1.0).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// The pod's namespace (`CNI_NETNS`), or empty for an interface of the node.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub sandbox: String,
     /// 1.1.0, handed on.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub socket_path: String,
     /// 1.1.0, handed on.
+    #[serde(rename = "pciID", skip_serializing_if = "String::is_empty")]
     pub pci_id: String,
 }
 
@@ -44,39 +55,54 @@ pub struct IpConfig {
     pub address: IpNet,
     /// The default gateway of its network.
     pub gateway: Option<IpAddr>,
-    /// Index into `interfaces`.
+    /// Index into `interfaces`; whatever a result says, so it may point at none.
     pub interface: Option<i64>,
 }
 
 /// One route of a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Destination.
     pub dst: IpNet,
     /// Next hop; `None` means the gateway of the family, if any.
+    #[serde(
+        default,
+        deserialize_with = "shape::optional_address",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub gw: Option<IpAddr>,
     /// In bytes (1.1.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Maximal segment size to advertise, in bytes (1.1.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advmss: Option<u32>,
     /// Metric, lower wins (1.1.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
     /// Routing table (1.1.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
     /// `rt_scope_t` of linux/rtnetlink.h (1.1.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<u8>,
 }
 
 /// Resolver settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Dns {
     /// Servers' addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nameservers: Vec<String>,
     /// Local domain.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub domain: String,
     /// Search list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub search: Vec<String>,
     /// Resolver options.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
@@ -86,16 +112,44 @@ impl AddResult {
     /// # Errors
     /// Code 7 where the version cannot say it: 0.1.0 and 0.2.0 need an address.
     pub fn to_json(&self, version: Version) -> Result<Value, Error> {
-        let _ = version;
-        todo!()
+        shape::write(self, version)
     }
 
     /// Reads a result in the shape of its own `cniVersion`, or of `version` where it names none.
     ///
     /// # Errors
-    /// Code 6 where it does not have that shape or is of another family of versions.
+    /// Code 6 where it does not have that shape, or names a version that we do not know.
     pub fn from_json(value: &Value, version: Version) -> Result<AddResult, Error> {
-        let _ = (value, version);
-        todo!()
+        shape::read(value, version, Version::ALL)
+    }
+
+    /// As [`AddResult::from_json`], from what a plugin printed.
+    ///
+    /// # Errors
+    /// Code 6, also for what is not JSON.
+    pub(crate) fn from_bytes(printed: &[u8], version: Version) -> Result<AddResult, Error> {
+        let value = json::parse(printed).map_err(|error| {
+            let printed = String::from_utf8_lossy(printed);
+            Error::new(
+                code::DECODING_FAILURE,
+                format!("cannot read the plugin's result: {error}"),
+            )
+            .details(format!("it printed {printed:?}"))
+        })?;
+        Self::from_json(&value, version)
+    }
+
+    /// As [`AddResult::from_json`], where only the versions of `version`'s own shape will do, as
+    /// for `prevResult`.
+    ///
+    /// # Errors
+    /// Code 6, also for a result of another family of versions.
+    pub fn from_json_of_family(value: &Value, version: Version) -> Result<AddResult, Error> {
+        shape::read(value, version, version.family())
+    }
+
+    /// The interface that an address is on; `None` where its index is missing or points at none.
+    pub fn interface_of(&self, ip: &IpConfig) -> Option<&Interface> {
+        self.interfaces.get(usize::try_from(ip.interface?).ok()?)
     }
 }
