@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{AddResult, Command, Error, Request};
+use crate::{AddResult, Command, Error, Request, exec};
 
 /// A plugin found on `CNI_PATH`, to be called with the caller's own request.
 #[derive(Debug, Clone)]
@@ -17,17 +17,23 @@ impl Delegate {
     /// # Errors
     /// Code 7 for a name that is empty or has a `/`, 4 where it is not on `CNI_PATH`.
     pub fn find(kind: &str, request: &Request) -> Result<Delegate, Error> {
-        let _ = (kind, request);
-        todo!()
+        exec::find(kind, &request.env.path).map(|program| Delegate { program })
     }
 
-    /// Calls ADD with the request's configuration, bytes as they came.
+    /// Calls ADD with the request's configuration, bytes as they came. If it fails, DEL follows
+    /// at once, as the specification wants it.
     ///
     /// # Errors
     /// The delegate's own error, unchanged.
     pub fn add(&self, request: &Request) -> Result<AddResult, Error> {
-        let _ = request;
-        todo!()
+        let result = self
+            .exec(Command::Add, request)
+            .and_then(|printed| AddResult::from_bytes(&printed, request.config.cni_version));
+        if result.is_err() {
+            // ADD's error says more than what DEL meets after it.
+            let _ = self.call(Command::Del, request);
+        }
+        result
     }
 
     /// Calls any other verb.
@@ -35,7 +41,82 @@ impl Delegate {
     /// # Errors
     /// The delegate's own error, unchanged.
     pub fn call(&self, command: Command, request: &Request) -> Result<(), Error> {
-        let _ = (command, request);
-        todo!()
+        self.exec(command, request).map(|_| ())
+    }
+
+    fn exec(&self, command: Command, request: &Request) -> Result<Vec<u8>, Error> {
+        let variables = [("CNI_COMMAND", command.as_str())];
+        exec::call(&self.program, &variables, &request.config.raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::exec::tests::script;
+    use crate::{Config, Env};
+
+    fn request(version: &str) -> Request {
+        let lookup = |name: &str| Some(if name == "CNI_IFNAME" { "eth0" } else { "x" }.to_owned());
+        let config = format!(r#"{{"cniVersion": "{version}",   "NAME": "n"}}"#);
+        Request {
+            env: Env::read(Command::Add, lookup).unwrap(),
+            config: Config::parse(config.into()).unwrap(),
+        }
+    }
+
+    /// A delegate that notes its calls and input, then runs `text`.
+    fn delegate(text: &str) -> (tempfile::TempDir, Delegate) {
+        let note = r#"cd "$(dirname "$0")"; echo $CNI_COMMAND >> calls; cat > input"#;
+        let (folder, program) = script("ipam", &format!("{note}\n{text}"));
+        (folder, Delegate { program })
+    }
+
+    fn note(folder: &tempfile::TempDir, name: &str) -> String {
+        fs::read_to_string(folder.path().join(name)).unwrap()
+    }
+
+    #[test]
+    fn add_hands_over_the_bytes_and_reads_the_answer() {
+        let text = r#"echo '{"ip4": {"ip": "10.1.0.2/24"}}'"#;
+        let (folder, ipam) = delegate(text);
+        let request = request("0.2.0");
+        let result = ipam.add(&request).unwrap();
+        assert_eq!(result.ips[0].address.to_string(), "10.1.0.2/24");
+        assert_eq!(note(&folder, "input").as_bytes(), request.config.raw);
+        assert_eq!(note(&folder, "calls"), "ADD\n");
+    }
+
+    #[test]
+    fn the_answer_may_be_of_another_version() {
+        let text = r#"echo '{"cniVersion": "0.2.0", "ip6": {"ip": "fd00::2/64"}}'"#;
+        let (_folder, ipam) = delegate(text);
+        let result = ipam.add(&request("1.1.0")).unwrap();
+        assert_eq!(result.ips[0].address.to_string(), "fd00::2/64");
+    }
+
+    #[test]
+    fn a_failed_add_is_followed_by_del() {
+        let failing = r#"echo '{"code": 102, "msg": "full", "details": "d"}'; exit 1"#;
+        let expected = Error::new(102, "full").details("d");
+        for (text, check) in [(failing, Some(expected)), ("echo nonsense", None)] {
+            let (folder, ipam) = delegate(text);
+            let error = ipam.add(&request("1.0.0")).unwrap_err();
+            assert_eq!(note(&folder, "calls"), "ADD\nDEL\n");
+            if let Some(expected) = check {
+                assert_eq!(error, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn other_verbs() {
+        let (folder, ipam) = delegate("");
+        for command in [Command::Del, Command::Check, Command::Gc, Command::Status] {
+            ipam.call(command, &request("1.1.0")).unwrap();
+        }
+        assert_eq!(note(&folder, "calls"), "DEL\nCHECK\nGC\nSTATUS\n");
     }
 }

@@ -10,6 +10,7 @@ mod config;
 mod delegate;
 mod env;
 mod error;
+mod exec;
 mod json;
 mod plugin;
 mod result;

@@ -1,8 +1,19 @@
 //! The skeleton that turns a [`Plugin`] into a process.
 
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use crate::{AddResult, Attachment, Config, Env, Error, Version};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{AddResult, Attachment, Command, Config, Env, Error, Version, code, config};
+
+/// The most that is read from standard input, in bytes. A configuration with its `prevResult` is
+/// about a thousandth of that.
+const MAX_STDIN: u64 = 16 << 20;
 
 /// One call of a plugin, parsed and validated.
 #[derive(Debug, Clone)]
@@ -67,7 +78,192 @@ pub trait Plugin {
 }
 
 /// The whole `main` of a plugin: reads environment and standard input, calls the verb, prints.
-pub fn run(plugin: &impl Plugin) -> ExitCode {
-    let _ = plugin;
-    todo!()
+pub fn run<P: Plugin>(plugin: &P) -> ExitCode {
+    report_panics(newest::<P>());
+    let (mut stdout, mut stderr) = (io::stdout(), io::stderr());
+    let asked_for_version = |arg: std::ffi::OsString| arg == "--version" || arg == "-V";
+    let succeeded = if std::env::args_os().skip(1).any(asked_for_version) {
+        deliver(&mut stdout, &about::<P>()).is_ok()
+    } else {
+        let lookup = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        serve(plugin, lookup, io::stdin(), &mut stdout, &mut stderr)
+    };
+    if succeeded {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// What a verb has to say.
+#[derive(Default)]
+struct Answer {
+    /// For standard output.
+    text: String,
+    /// The ADD that made it, to be undone where the runtime never hears of it.
+    made_by: Option<Request>,
+}
+
+/// One call from its streams to its streams; whether it succeeded.
+fn serve<P: Plugin>(
+    plugin: &P,
+    lookup: impl Fn(&str) -> Option<String>,
+    stdin: impl Read,
+    stdout: &mut impl Write,
+    stderr: &mut impl Write,
+) -> bool {
+    let command = lookup("CNI_COMMAND").unwrap_or_default();
+    if command.is_empty() {
+        // Somebody tries it by hand. With a broken standard error there is nobody to tell.
+        let _ = deliver(stderr, &about::<P>());
+        return true;
+    }
+    let mut version = newest::<P>();
+    match answer(plugin, &command, lookup, stdin, &mut version) {
+        Ok(answer) => {
+            let delivered = deliver(stdout, &answer.text);
+            if let (Err(_), Some(request)) = (&delivered, &answer.made_by) {
+                // The runtime is gone; the exit status is all that can still be said.
+                let _ = plugin.del(request);
+            }
+            delivered.is_ok()
+        }
+        Err(error) => {
+            let _ = deliver(stdout, &pretty(&error.to_json(version)));
+            false
+        }
+    }
+}
+
+/// Parses, calls the verb, and puts its answer into words. `version` becomes the
+/// configuration's as soon as it is known, for the error as well.
+fn answer<P: Plugin>(
+    plugin: &P,
+    command: &str,
+    lookup: impl Fn(&str) -> Option<String>,
+    stdin: impl Read,
+    version: &mut Version,
+) -> Result<Answer, Error> {
+    // An unknown command needs no variables, and is reported after what is wrong with the input.
+    let env = match Command::parse(command) {
+        Ok(Command::Version) => {
+            return Ok(Answer {
+                text: versions::<P>(),
+                ..Answer::default()
+            });
+        }
+        Ok(command) => Ok(Env::read(command, lookup)?),
+        Err(unknown) => Err(unknown),
+    };
+    let raw = read_all(stdin)?;
+    let value = Config::decode(&raw)?;
+    *version = config::known_version(&value).unwrap_or(*version);
+    let name = config::network_name(&value)?;
+    let env = env?;
+    let config = Config::new(raw, value, name, env.command, P::VERSIONS)?;
+    perform(plugin, &Request { env, config })
+}
+
+fn perform<P: Plugin>(plugin: &P, request: &Request) -> Result<Answer, Error> {
+    match request.env.command {
+        Command::Add => {
+            request.config.validate_common()?;
+            let result = plugin.add(request)?;
+            match result.to_json(request.config.cni_version) {
+                Ok(value) => Ok(Answer {
+                    text: pretty(&value),
+                    made_by: Some(request.clone()),
+                }),
+                Err(error) => {
+                    let undone = plugin.del(request);
+                    Error::all(
+                        [Err(error), undone]
+                            .into_iter()
+                            .filter_map(Result::err)
+                            .collect(),
+                    )
+                    .map(|()| Answer::default())
+                }
+            }
+        }
+        Command::Check => {
+            request.config.validate_common()?;
+            plugin.check(request).map(|()| Answer::default())
+        }
+        Command::Del => plugin.del(request).map(|()| Answer::default()),
+        Command::Gc => plugin.gc(request).map(|()| Answer::default()),
+        Command::Status => plugin.status(request).map(|()| Answer::default()),
+        Command::Version => Ok(Answer::default()),
+    }
+}
+
+fn read_all(stdin: impl Read) -> Result<Vec<u8>, Error> {
+    let mut raw = Vec::new();
+    stdin
+        .take(MAX_STDIN + 1)
+        .read_to_end(&mut raw)
+        .map_err(|error| {
+            Error::new(
+                code::IO_FAILURE,
+                format!("error reading from stdin: {error}"),
+            )
+        })?;
+    if raw.len() as u64 > MAX_STDIN {
+        return Err(Error::new(
+            code::DECODING_FAILURE,
+            format!("the network config on stdin is larger than {MAX_STDIN} bytes"),
+        ));
+    }
+    Ok(raw)
+}
+
+fn deliver(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+fn newest<P: Plugin>() -> Version {
+    P::VERSIONS.last().copied().unwrap_or(Version::NEWEST)
+}
+
+/// What a person sees who starts the plugin by hand; installers read the first line.
+fn about<P: Plugin>() -> String {
+    let versions: Vec<_> = P::VERSIONS.iter().map(|v| v.as_str()).collect();
+    format!(
+        "CNI {} plugin v{}\nCNI protocol versions supported: {}\n",
+        P::NAME,
+        env!("CARGO_PKG_VERSION"),
+        versions.join(", ")
+    )
+}
+
+/// The answer to VERSION. Its `cniVersion` should be that of the input (specification, section
+/// "VERSION"), but runtimes leave standard input open without writing, so nobody reads it.
+fn versions<P: Plugin>() -> String {
+    let versions: Vec<_> = P::VERSIONS.iter().map(|v| v.as_str()).collect();
+    let value = serde_json::json!({
+        "cniVersion": newest::<P>().as_str(),
+        "supportedVersions": versions,
+    });
+    format!("{value}\n")
+}
+
+/// With four spaces, as every other plugin prints.
+fn pretty(value: &Value) -> String {
+    let mut text = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, format);
+    match value.serialize(&mut serializer) {
+        Ok(()) => String::from_utf8_lossy(&text).into_owned(),
+        Err(_) => value.to_string(),
+    }
+}
+
+/// A plugin that dies must still say so where the runtime listens.
+fn report_panics(version: Version) {
+    std::panic::set_hook(Box::new(move |info| {
+        let error = Error::new(code::INTERNAL, "the plugin panicked").details(info.to_string());
+        let _ = deliver(&mut io::stdout(), &pretty(&error.to_json(version)));
+        std::process::exit(1);
+    }));
 }
