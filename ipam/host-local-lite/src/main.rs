@@ -1,2 +1,16 @@
-//! Not written yet.
-fn main() {}
+//! CNI IPAM plugin: gives addresses from local ranges and keeps them in files.
+
+mod allocate;
+mod config;
+mod lock;
+mod plugin;
+mod range;
+mod record;
+mod resolv;
+mod store;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cni::run(&plugin::HostLocal)
+}

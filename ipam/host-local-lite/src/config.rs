@@ -1,0 +1,267 @@
+//! The configuration: the keys of `ipam`, the three sources of requested addresses, `ipRanges`.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use cni::{Config, Error, Request, Route, Version};
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use crate::range::{InvalidRange, Range, RangeSet, is_mapped};
+
+const DEFAULT_DATA_DIR: &str = "/var/lib/cni/networks";
+
+/// A configuration that ADD can be served with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The pools, none empty, no two of them overlapping; one address is given from each.
+    pub sets: Vec<RangeSet>,
+    /// Addresses asked for, each once.
+    pub requested: Vec<IpAddr>,
+    /// Handed on into the result.
+    pub routes: Vec<Route>,
+    /// A resolv.conf to hand on into the result.
+    pub resolv_conf: Option<PathBuf>,
+}
+
+/// The keys as they are written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Keys {
+    ipam: Option<Ipam>,
+    runtime_config: RuntimeConfig,
+    args: Args,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Ipam {
+    data_dir: String,
+    resolv_conf: String,
+    routes: Vec<Route>,
+    ranges: Vec<Vec<RangeKeys>>,
+    // The oldest way to write one range: its keys in `ipam` itself.
+    subnet: Option<String>,
+    range_start: Option<String>,
+    range_end: Option<String>,
+    gateway: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RangeKeys {
+    subnet: Option<String>,
+    range_start: Option<String>,
+    range_end: Option<String>,
+    gateway: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RuntimeConfig {
+    ip_ranges: Vec<Vec<RangeKeys>>,
+    ips: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Args {
+    cni: CniArgs,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CniArgs {
+    ips: Vec<String>,
+}
+
+/// Only what a DEL needs, whatever else has become of the configuration.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StoreKeys {
+    ipam: StoreIpam,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StoreIpam {
+    data_dir: String,
+}
+
+/// The network's folder: `dataDir` and the network's name. Needs no valid configuration.
+pub fn store_path(config: &Config) -> PathBuf {
+    let keys: StoreKeys = config.read_tolerant();
+    let data_dir = match keys.ipam.data_dir.as_str() {
+        "" => DEFAULT_DATA_DIR,
+        data_dir => data_dir,
+    };
+    Path::new(data_dir).join(&config.name)
+}
+
+impl Settings {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// Code 6 for a value of another type, 7 for one that is not allowed, 4 for `CNI_ARGS`.
+    pub fn read(request: &Request) -> Result<Settings, Error> {
+        let keys: Keys = request.config.read()?;
+        let arg = request.env.arg("IP", &["IP"])?;
+        let ipam = keys
+            .ipam
+            .ok_or_else(|| Error::config("IPAM config missing 'ipam' key"))?;
+        let runtime = keys.runtime_config;
+        let requested = requested(arg.as_deref(), &keys.args.cni.ips, &runtime.ips)?;
+        let sets = sets(&ipam, &runtime.ip_ranges)?;
+        check_between(&sets, request.config.cni_version)?;
+        Ok(Settings {
+            sets,
+            requested,
+            routes: ipam.routes,
+            resolv_conf: Some(PathBuf::from(ipam.resolv_conf))
+                .filter(|path| !path.as_os_str().is_empty()),
+        })
+    }
+}
+
+impl Ipam {
+    /// The range whose keys are in `ipam` itself.
+    fn single(&self) -> Option<Vec<RangeKeys>> {
+        self.subnet.as_ref()?;
+        Some(vec![RangeKeys {
+            subnet: self.subnet.clone(),
+            range_start: self.range_start.clone(),
+            range_end: self.range_end.clone(),
+            gateway: self.gateway.clone(),
+        }])
+    }
+}
+
+/// All range sets in their order, which numbers them: the runtime's, the one written in `ipam`
+/// itself, those of `ranges`.
+fn sets(ipam: &Ipam, runtime: &[Vec<RangeKeys>]) -> Result<Vec<RangeSet>, Error> {
+    let single = ipam.single();
+    let written = runtime.iter().chain(&single).chain(&ipam.ranges);
+    let mut sets = Vec::new();
+    for (index, set) in written.enumerate() {
+        let ranges: Result<Vec<Range>, Error> = set.iter().map(|keys| range(index, keys)).collect();
+        sets.push(RangeSet::new(ranges?).map_err(|error| invalid_set(index, &error))?);
+    }
+    if sets.is_empty() {
+        let needed = match ipam.range_start {
+            Some(_) => "\"rangeStart\" needs \"subnet\" beside it",
+            None => "\"ipam\" needs \"ranges\" or \"subnet\"",
+        };
+        return Err(Error::config("no IP ranges specified").details(needed));
+    }
+    Ok(sets)
+}
+
+/// What must hold between sets.
+fn check_between(sets: &[RangeSet], version: Version) -> Result<(), Error> {
+    let ipv4 = sets.iter().filter(|set| set.is_ipv4()).count();
+    if version < Version::V0_3_0 && (ipv4 > 1 || sets.len() - ipv4 > 1) {
+        return Err(Error::config(format!(
+            "CNI version {version} does not support more than 1 address per family"
+        )));
+    }
+    for (i, set) in sets.iter().enumerate() {
+        let overlapping = sets
+            .iter()
+            .skip(i + 1)
+            .position(|other| other.overlaps(set));
+        if let Some(distance) = overlapping {
+            return Err(Error::config(format!(
+                "range set {i} overlaps with {}",
+                i + 1 + distance
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn range(set: usize, keys: &RangeKeys) -> Result<Range, Error> {
+    let Some(subnet) = keys.subnet.as_deref() else {
+        return Err(invalid_set(set, &InvalidRange::NoSubnet).details("a range needs \"subnet\""));
+    };
+    let subnet = parse_cidr("subnet", subnet)?;
+    let start = optional_ip("rangeStart", keys.range_start.as_deref())?;
+    let end = optional_ip("rangeEnd", keys.range_end.as_deref())?;
+    let gateway = optional_ip("gateway", keys.gateway.as_deref())?;
+    Range::new(subnet, start, end, gateway).map_err(|error| {
+        let invalid = invalid_set(set, &error);
+        match (start, end) {
+            (Some(start), Some(end)) if start > end => invalid.details(format!(
+                "\"rangeStart\" {start} is after \"rangeEnd\" {end}"
+            )),
+            _ => invalid,
+        }
+    })
+}
+
+fn invalid_set(index: usize, error: &InvalidRange) -> Error {
+    Error::config(format!("invalid range set {index}: {error}"))
+}
+
+/// The addresses asked for by `CNI_ARGS`, `args.cni.ips` and `runtimeConfig.ips`. Runtimes may
+/// send one by several of these ways.
+fn requested(arg: Option<&str>, args: &[String], runtime: &[String]) -> Result<Vec<IpAddr>, Error> {
+    let sources = arg
+        .filter(|text| !text.is_empty())
+        .map(|text| ("CNI_ARGS IP", text))
+        .into_iter()
+        .chain(args.iter().map(|text| ("args.cni.ips", text.as_str())))
+        .chain(
+            runtime
+                .iter()
+                .map(|text| ("runtimeConfig.ips", text.as_str())),
+        );
+    let mut requested = Vec::new();
+    for (key, text) in sources {
+        let ip = match text.contains('/') {
+            true => parse_cidr(key, text)
+                .map(|net| net.addr())
+                .and_then(|ip| unmapped(key, text, ip)),
+            false => parse_ip(key, text),
+        }
+        .map_err(|error| {
+            Error::config(format!("invalid IP address {text}")).details(error.details)
+        })?;
+        if !requested.contains(&ip) {
+            requested.push(ip);
+        }
+    }
+    Ok(requested)
+}
+
+fn parse_cidr(key: &str, text: &str) -> Result<IpNet, Error> {
+    text.parse().map_err(|_| {
+        Error::config(format!("invalid CIDR address: {text}")).details(format!(
+            "{key:?} must be an address with a prefix, as 10.1.0.0/16"
+        ))
+    })
+}
+
+fn optional_ip(key: &str, text: Option<&str>) -> Result<Option<IpAddr>, Error> {
+    let given = text.filter(|text| !text.is_empty());
+    given.map(|text| parse_ip(key, text)).transpose()
+}
+
+fn parse_ip(key: &str, text: &str) -> Result<IpAddr, Error> {
+    let ip = text.parse().map_err(|_| {
+        Error::config(format!("invalid IP address: {text}"))
+            .details(format!("{key:?} must be an address, as 10.1.0.5"))
+    })?;
+    unmapped(key, text, ip)
+}
+
+/// Refuses an IPv4 address in IPv6 clothes: it would have two texts, and two files.
+fn unmapped(key: &str, text: &str, ip: IpAddr) -> Result<IpAddr, Error> {
+    if is_mapped(ip) {
+        return Err(Error::config(format!("invalid IP address: {text}"))
+            .details(format!("{key:?} is an IPv4 address written as IPv6")));
+    }
+    Ok(ip)
+}
+
+#[cfg(test)]
+mod tests;

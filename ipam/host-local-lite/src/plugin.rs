@@ -1,0 +1,165 @@
+//! The verbs.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request, code};
+use nix::errno::Errno;
+
+use crate::allocate::{self, Known, Lease, NoAddress};
+use crate::config::{Settings, store_path};
+use crate::resolv;
+use crate::store::{Locked, Store};
+
+/// How long another process may hold the store's lock before we give up.
+const LOCK_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The plugin.
+#[derive(Debug)]
+pub struct HostLocal;
+
+impl Plugin for HostLocal {
+    const NAME: &'static str = "host-local";
+
+    fn add(&self, request: &Request) -> Result<AddResult, Error> {
+        let settings = Settings::read(request)?;
+        let dns = match &settings.resolv_conf {
+            Some(path) => read_resolv_conf(path)?,
+            None => Dns::default(),
+        };
+        let leases = reserve(
+            &settings,
+            &request.attachment(),
+            &store_path(&request.config),
+        )?;
+        Ok(AddResult {
+            ips: leases.iter().map(ip_config).collect(),
+            routes: settings.routes,
+            dns,
+            ..AddResult::default()
+        })
+    }
+
+    fn del(&self, request: &Request) -> Result<(), Error> {
+        let attachment = request.attachment();
+        let Some(store) = Store::open(&store_path(&request.config))? else {
+            return Ok(());
+        };
+        match store.lock(LOCK_DEADLINE) {
+            Ok(Some(locked)) => release(&store, &locked, &attachment),
+            Ok(None) => Ok(()),
+            // Where nothing of the attachment is there, there is nothing to lock for.
+            Err(_) if store.reservations(&attachment)?.to_release().is_empty() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes no lock: files of this attachment are changed by nobody else, and they are whole.
+    fn check(&self, request: &Request) -> Result<(), Error> {
+        let settings = Settings::read(request)?;
+        let attachment = request.attachment();
+        let missing = || {
+            Error::check(format!(
+                "host-local: Failed to find address added by container {}",
+                attachment.container_id
+            ))
+        };
+        let store = Store::open(&store_path(&request.config))?.ok_or_else(missing)?;
+        let previous = request.config.prev_result()?.unwrap_or_default();
+        let ips: Vec<IpAddr> = previous.ips.iter().map(|ip| ip.address.addr()).collect();
+        let given = |ip: &&IpAddr| settings.sets.iter().any(|set| set.contains(**ip));
+        for ip in ips.iter().filter(given) {
+            if !store.holds(&attachment, *ip) {
+                return Err(missing().details(format!("{ip}: {}", store.describe(*ip))));
+            }
+        }
+        let covered = |ips: &[IpAddr]| {
+            let mut sets = settings.sets.iter();
+            sets.all(|set| ips.iter().any(|ip| set.contains(*ip)))
+        };
+        // Only what the previous result does not say is worth reading every file for.
+        if covered(&ips) {
+            return Ok(());
+        }
+        let held: Vec<IpAddr> = store.reservations(&attachment)?.held().collect();
+        if covered(&held) {
+            Ok(())
+        } else {
+            Err(missing())
+        }
+    }
+}
+
+/// Chooses one address from every set and reserves them, or none.
+fn reserve(settings: &Settings, attachment: &Attachment, path: &Path) -> Result<Vec<Lease>, Error> {
+    loop {
+        let store = Store::create(path)?;
+        // Without a lock the folder was deleted since: make it anew.
+        if let Some(locked) = store.lock(LOCK_DEADLINE)? {
+            let leases = choose(settings, attachment, &store, &locked)?;
+            let ips: Vec<IpAddr> = leases.iter().map(|lease| lease.address.addr()).collect();
+            locked.reserve_all(attachment, &ips)?;
+            return Ok(leases);
+        }
+    }
+}
+
+fn choose(
+    settings: &Settings,
+    attachment: &Attachment,
+    store: &Store,
+    locked: &Locked,
+) -> Result<Vec<Lease>, Error> {
+    let reservations = store.reservations(attachment)?;
+    let held: Vec<IpAddr> = reservations.held().collect();
+    let mut leases = Vec::new();
+    for (index, set) in settings.sets.iter().enumerate() {
+        let known = Known {
+            taken: &reservations.taken,
+            held: &held,
+            last: locked.last(index),
+        };
+        let chosen = allocate::choose(set, &settings.requested, &attachment.container_id, &known);
+        leases.push(chosen.map_err(|error| {
+            let details = match &error {
+                NoAddress::Taken(ip, _) => store.describe(*ip),
+                _ => String::new(),
+            };
+            error.in_set(index).details(details)
+        })?);
+    }
+    allocate::all_used(&settings.requested, &leases)?;
+    Ok(leases)
+}
+
+fn release(store: &Store, locked: &Locked, attachment: &Attachment) -> Result<(), Error> {
+    let reservations = store.reservations(attachment)?;
+    let removed = reservations
+        .to_release()
+        .iter()
+        .map(|one| locked.release(one));
+    Error::all(removed.filter_map(Result::err).collect())
+}
+
+fn ip_config(lease: &Lease) -> IpConfig {
+    IpConfig {
+        address: lease.address,
+        gateway: Some(lease.gateway),
+        interface: None,
+    }
+}
+
+fn read_resolv_conf(path: &Path) -> Result<Dns, Error> {
+    let text = std::fs::read(path).map_err(|error| {
+        let reason = match error.raw_os_error() {
+            Some(errno) => Errno::from_raw(errno).desc().to_lowercase(),
+            None => error.to_string(),
+        };
+        Error::new(
+            code::IO_FAILURE,
+            format!("open {}: {reason}", path.display()),
+        )
+    })?;
+    Ok(resolv::parse(&String::from_utf8_lossy(&text)))
+}

@@ -1,0 +1,126 @@
+//! What a reservation file says: pure, as the reference plugin writes and reads it.
+
+use cni::Attachment;
+
+/// Whom a reservation file names, as one attachment sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// The attachment itself.
+    Attachment,
+    /// The attachment's container, in the oldest format, which had no interface.
+    Container,
+    /// Another attachment, or we cannot tell.
+    Other,
+    /// Nobody: no runtime can have that container id, so no DEL would ever come for it. A file
+    /// that a power loss left empty or full of zeros is so; its address is free.
+    Nobody,
+}
+
+/// The content of an attachment's file: container id, CR, LF, interface; nothing behind it.
+pub fn content(attachment: &Attachment) -> Vec<u8> {
+    format!("{}\r\n{}", attachment.container_id, attachment.ifname).into_bytes()
+}
+
+/// Reads a file's content. White space around it does not count.
+pub fn holder(content: &[u8], attachment: &Attachment) -> Holder {
+    let content = trim(content);
+    let id = first_line(content);
+    if !is_container_id(id) {
+        return Holder::Nobody;
+    }
+    if id != attachment.container_id.as_bytes() {
+        return Holder::Other;
+    }
+    match content.strip_prefix(id) {
+        Some(b"") => Holder::Container,
+        Some(rest) if rest.strip_prefix(b"\r\n") == Some(attachment.ifname.as_bytes()) => {
+            Holder::Attachment
+        }
+        _ => Holder::Other,
+    }
+}
+
+/// The content on one line, for a person.
+pub fn describe(content: &[u8]) -> String {
+    let text = String::from_utf8_lossy(trim(content));
+    match text.split_once("\r\n") {
+        Some((id, ifname)) => format!("reserved by container {id:?}, interface {ifname:?}"),
+        None => format!("reserved by container {text:?}"),
+    }
+}
+
+/// Zeros count as white space: a file system may fill with them what a power loss took.
+fn trim(content: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+    let start = content.iter().take_while(|byte| blank(byte)).count();
+    let content = content.get(start..).unwrap_or_default();
+    let end = content.iter().rev().take_while(|byte| blank(byte)).count();
+    content.get(..content.len() - end).unwrap_or_default()
+}
+
+fn first_line(content: &[u8]) -> &[u8] {
+    content
+        .split(|byte| matches!(byte, b'\r' | b'\n'))
+        .next()
+        .unwrap_or_default()
+}
+
+/// The characters that the specification allows in `CNI_CONTAINERID`.
+fn is_container_id(text: &[u8]) -> bool {
+    text.first().is_some_and(u8::is_ascii_alphanumeric)
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment() -> Attachment {
+        Attachment {
+            network: "net".to_string(),
+            container_id: "abc_1.x-y".to_string(),
+            ifname: "eth0".to_string(),
+        }
+    }
+
+    #[test]
+    fn content_is_the_reference_plugins() {
+        assert_eq!(content(&attachment()), b"abc_1.x-y\r\neth0");
+    }
+
+    #[test]
+    fn holders() {
+        let cases: &[(&[u8], Holder)] = &[
+            (b"abc_1.x-y\r\neth0", Holder::Attachment),
+            (b"  abc_1.x-y\r\neth0\n", Holder::Attachment),
+            (b"abc_1.x-y", Holder::Container),
+            (b"abc_1.x-y\n", Holder::Container),
+            (b"abc_1.x-y\r\n", Holder::Container),
+            (b"abc_1.x-y\r\neth1", Holder::Other),
+            (b"abc_1.x-y\neth0", Holder::Other),
+            (b"abc_1.x-y\r\neth0\r\nmore", Holder::Other),
+            (b"abc_1.x-", Holder::Other),
+            (b"abc_1.x-yz\r\neth0", Holder::Other),
+            (b"", Holder::Nobody),
+            (b" \r\n\t", Holder::Nobody),
+            (b"\0\0\0\0\0\0", Holder::Nobody),
+            (b"\xff\xfe\x80", Holder::Nobody),
+            (b"-abc\r\neth0", Holder::Nobody),
+            (b"two words", Holder::Nobody),
+        ];
+        for (content, expected) in cases {
+            assert_eq!(holder(content, &attachment()), *expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn a_person_reads_the_owner() {
+        assert_eq!(
+            describe(b"abc\r\neth0"),
+            r#"reserved by container "abc", interface "eth0""#
+        );
+        assert_eq!(describe(b"abc\n"), r#"reserved by container "abc""#);
+    }
+}
