@@ -47,7 +47,10 @@ impl Echo {
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let sum: u32 = bytes
         .chunks_exact(2)
-        .map(|pair| pair.iter().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+        .map(|pair| {
+            pair.iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte))
+        })
         .sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     let [_, _, high, low] = (!folded).to_be_bytes();

@@ -129,7 +129,11 @@ mod tests {
         let mut attempts = 0;
         let third = insist(DEADLINE, || {
             attempts += 1;
-            if attempts == 3 { Ok(attempts) } else { Err(ErrorKind::WouldBlock.into()) }
+            if attempts == 3 {
+                Ok(attempts)
+            } else {
+                Err(ErrorKind::WouldBlock.into())
+            }
         });
         assert_eq!(third.unwrap(), 3);
 

@@ -150,7 +150,10 @@ mod tests {
 
     #[test]
     fn a_sighting_is_read_as_it_was_written() {
-        for (peer, local) in [("10.1.0.2:4", "10.1.0.1:80"), ("[fd00::2]:4", "[fd00::1]:80")] {
+        for (peer, local) in [
+            ("10.1.0.2:4", "10.1.0.1:80"),
+            ("[fd00::2]:4", "[fd00::1]:80"),
+        ] {
             let sighting = Sighting {
                 peer: peer.parse().unwrap(),
                 local: local.parse().unwrap(),

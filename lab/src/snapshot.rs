@@ -124,8 +124,17 @@ fn read_links(node: &Namespace) -> Result<(Vec<String>, Vec<String>)> {
         }
         links.push(line);
         // Handle 0 is the default that every link comes with.
-        for qdisc in netlink.qdiscs(link.index)?.iter().filter(|qdisc| qdisc.handle != 0) {
-            qdiscs.push(format!("{} {} handle {:x}:", link.name, qdisc.kind, qdisc.handle >> 16));
+        for qdisc in netlink
+            .qdiscs(link.index)?
+            .iter()
+            .filter(|qdisc| qdisc.handle != 0)
+        {
+            qdiscs.push(format!(
+                "{} {} handle {:x}:",
+                link.name,
+                qdisc.kind,
+                qdisc.handle >> 16
+            ));
         }
     }
     links.sort();
@@ -171,7 +180,10 @@ fn list_rules(node: &Namespace, program: &str) -> Result<Vec<String>> {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Error::Failed(format!("{program}: {}", said.trim())));
     }
-    Ok(rule_lines(program, &String::from_utf8_lossy(&output.stdout)))
+    Ok(rule_lines(
+        program,
+        &String::from_utf8_lossy(&output.stdout),
+    ))
 }
 
 /// The rules and chains in what `iptables-save` printed, with their table and without counters.
@@ -246,7 +258,14 @@ mod tests {
         write("10.244.0.2", "pod\r\neth0");
         write("lock", "");
         write("last_reserved_ip.0", "10.244.0.2");
-        assert_eq!(read_reservations(lab.folder()).unwrap(), ["10.244.0.2 pod eth0"]);
-        assert!(read_reservations(&lab.folder().join("none")).unwrap().is_empty());
+        assert_eq!(
+            read_reservations(lab.folder()).unwrap(),
+            ["10.244.0.2 pod eth0"]
+        );
+        assert!(
+            read_reservations(&lab.folder().join("none"))
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -72,7 +72,6 @@ impl Lab {
     /// # Errors
     /// The kernel's or the file system's; EEXIST where this lab has one of that name.
     pub fn namespace(&self, name: &str) -> Result<Namespace> {
-        fs::create_dir_all(NAMESPACES).doing(format!("make folder {NAMESPACES}"))?;
         let name = format!("{}-{name}", self.name);
         let path = Path::new(NAMESPACES).join(&name);
         Namespace::create(name, path)
@@ -167,7 +166,11 @@ fn entries(folder: &Path, prefix: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(prefix.as_bytes())
+        {
             found.push(entry.path());
         }
     }
