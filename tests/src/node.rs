@@ -1,0 +1,143 @@
+//! A node with its plugins and its store, and the pods on it.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::process::Command;
+
+use ipnet::IpNet;
+use lab::{Lab, Namespace, Snapshot};
+use serde_json::Value;
+
+use crate::{Answer, plugin_folder};
+
+/// A namespace that is a node, with a `CNI_PATH` and a store of its own.
+#[derive(Debug)]
+pub struct Node {
+    /// The node's namespace.
+    pub namespace: Namespace,
+    /// `CNI_PATH`: every plugin under its own and its standard name.
+    pub bin: PathBuf,
+    /// For `ipam.dataDir`: the reservations' folder.
+    pub data: PathBuf,
+    // Dropped last.
+    lab: Lab,
+}
+
+/// A pod: a namespace and what the runtime calls it.
+#[derive(Debug)]
+pub struct Pod {
+    /// The pod's namespace.
+    pub namespace: Namespace,
+    /// `CNI_CONTAINERID`.
+    pub id: String,
+    /// `CNI_IFNAME`.
+    pub ifname: String,
+}
+
+impl Node {
+    /// A node; `None`, said aloud and counted, where this machine cannot make one.
+    pub fn new(label: &str) -> Option<Node> {
+        if let Err(reason) = lab::supported() {
+            lab::skip(&reason);
+            return None;
+        }
+        let lab = Lab::new(label).unwrap();
+        let node = Node {
+            namespace: lab.namespace("node").unwrap(),
+            bin: lab.folder().join("bin"),
+            data: lab.folder().join("networks"),
+            lab,
+        };
+        plugin_folder(&node.bin);
+        Some(node)
+    }
+
+    /// Another namespace of this lab: an outside host, or a pod's before it is one.
+    pub fn namespace(&self, name: &str) -> Namespace {
+        self.lab.namespace(name).unwrap()
+    }
+
+    /// An outside host `192.0.2.1`, joined to the node's uplink `eth0`, `192.0.2.10`.
+    pub fn outside(&self) -> Namespace {
+        let outside = self.namespace("outside");
+        let end = |namespace, addresses| lab::End {
+            namespace,
+            link: "eth0",
+            addresses,
+        };
+        let net = |text: &str| -> IpNet { text.parse().unwrap() };
+        lab::connect(
+            end(
+                &self.namespace,
+                &[net("192.0.2.10/24"), net("2001:db8::10/64")],
+            ),
+            end(&outside, &[net("192.0.2.1/24"), net("2001:db8::1/64")]),
+        )
+        .unwrap();
+        outside
+    }
+
+    /// A pod whose container id is its name, and whose interface is `eth0`.
+    pub fn pod(&self, name: &str) -> Pod {
+        Pod {
+            namespace: self.namespace(name),
+            id: name.to_owned(),
+            ifname: "eth0".to_owned(),
+        }
+    }
+
+    /// Starts a plugin in the node's namespace as a runtime does. `config` is what it reads;
+    /// `overrides` replace or add variables (an empty value counts as a missing one).
+    #[track_caller]
+    pub fn call(
+        &self,
+        plugin: &str,
+        command: &str,
+        pod: &Pod,
+        config: impl Display,
+        overrides: &[(&str, &str)],
+    ) -> Answer {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut process = Command::new(self.bin.join(plugin));
+        process
+            .env_clear()
+            .env("PATH", path)
+            .env("CNI_COMMAND", command)
+            .env("CNI_CONTAINERID", &pod.id)
+            .env("CNI_NETNS", pod.namespace.path())
+            .env("CNI_IFNAME", &pod.ifname)
+            .env("CNI_PATH", &self.bin)
+            .envs(overrides.iter().copied());
+        let output = self
+            .namespace
+            .output(&mut process, config.to_string().as_bytes());
+        output.unwrap().into()
+    }
+
+    /// What the node holds, with the reservations of one network.
+    #[track_caller]
+    pub fn snapshot(&self, network: &str) -> Snapshot {
+        Snapshot::of(&self.namespace, &self.data.join(network)).unwrap()
+    }
+
+    /// A configuration of the bridge with this node's store: `more` replaces or adds keys.
+    pub fn bridge_config(&self, more: Value) -> Value {
+        let mut config = serde_json::json!({
+            "cniVersion": "1.0.0",
+            "name": "testnet",
+            "type": "bridge",
+            "bridge": "cni0",
+            "isGateway": true,
+            "ipam": {
+                "type": "host-local",
+                "subnet": "10.244.0.0/24",
+                "dataDir": self.data,
+                "routes": [{ "dst": "0.0.0.0/0" }]
+            }
+        });
+        if let (Some(config), Value::Object(more)) = (config.as_object_mut(), more) {
+            config.extend(more);
+        }
+        config
+    }
+}
