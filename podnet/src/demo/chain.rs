@@ -1,0 +1,114 @@
+//! The chain as a runtime calls it, with its store, its cache and its plugins below one folder.
+
+use std::net::IpAddr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use super::Outcome;
+
+/// The pods' interface.
+pub(super) const IFNAME: &str = "eth0";
+
+/// What ADD gave a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) addresses: Vec<IpNet>,
+    /// The first IPv4 address, by which the pod is reached.
+    pub(super) address: IpAddr,
+    /// Its gateway.
+    pub(super) gateway: IpAddr,
+}
+
+/// Where plugins are looked for: the option, else `CNI_PATH`, else this program's own folder.
+pub(super) fn plugin_path(option: Option<&Path>) -> Outcome<Vec<PathBuf>> {
+    let given = option.map(Into::into).or_else(|| std::env::var_os("CNI_PATH"));
+    if let Some(path) = given.filter(|path| !path.is_empty()) {
+        return Ok(std::env::split_paths(&path).collect());
+    }
+    let own = std::env::current_exe()?;
+    Ok(own.parent().map(Path::to_owned).into_iter().collect())
+}
+
+/// Names of the plugins that a conflist calls, IPAM plugins included.
+fn kinds(conflist: &Value) -> Vec<&str> {
+    let mut kinds = Vec::new();
+    for plugin in conflist["plugins"].as_array().into_iter().flatten() {
+        let both = [&plugin["type"], &plugin["ipam"]["type"]];
+        kinds.extend(both.into_iter().filter_map(Value::as_str));
+    }
+    kinds
+}
+
+/// The program that is to serve as `kind`: `KIND-lite` if it is there, else `KIND`.
+fn find_plugin(kind: &str, path: &[PathBuf]) -> Outcome<PathBuf> {
+    let base = kind.strip_suffix("-lite").unwrap_or(kind);
+    let names = [format!("{base}-lite"), base.to_owned()];
+    let mut files = names.iter().flat_map(|name| path.iter().map(move |folder| folder.join(name)));
+    let file = files.find(|file| file.is_file()).ok_or_else(|| {
+        let path: Vec<_> = path.iter().map(|folder| folder.display().to_string()).collect();
+        format!("neither {} in {} (--cni-path)", names.join(" nor "), path.join(":"))
+    })?;
+    Ok(file.canonicalize()?)
+}
+
+/// Links each plugin that the conflist calls into `bin`; returns the programs' names.
+fn link_plugins(conflist: &Value, path: &[PathBuf], bin: &Path) -> Outcome<Vec<String>> {
+    std::fs::create_dir_all(bin)?;
+    let mut names = Vec::new();
+    for kind in kinds(conflist) {
+        let file = find_plugin(kind, path)?;
+        let link = bin.join(kind);
+        if !link.exists() {
+            symlink(&file, link)?;
+            names.extend(file.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(names)
+}
+
+/// Lets every IPAM plugin of the conflist keep its reservations below `folder`.
+fn redirect_store(conflist: &mut Value, folder: &Path) {
+    for plugin in conflist["plugins"].as_array_mut().into_iter().flatten() {
+        if let Some(ipam) = plugin.get_mut("ipam").and_then(Value::as_object_mut) {
+            ipam.insert("dataDir".to_owned(), json!(folder));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflist() -> Value {
+        serde_json::from_str(super::super::CONFLIST).unwrap()
+    }
+
+    #[test]
+    fn the_store_is_redirected_and_nothing_else() {
+        let mut changed = conflist();
+        redirect_store(&mut changed, Path::new("/lab"));
+        assert_eq!(changed["plugins"][0]["ipam"]["dataDir"], "/lab");
+        changed["plugins"][0]["ipam"].as_object_mut().unwrap().shift_remove("dataDir");
+        assert_eq!(changed, conflist());
+    }
+
+    #[test]
+    fn plugins_are_linked_under_the_names_that_are_called() {
+        let lab = lab::Lab::new("link").unwrap();
+        let built = lab.folder().join("built");
+        std::fs::create_dir(&built).unwrap();
+        for name in ["bridge", "bridge-lite", "portmap-lite", "bandwidth-lite", "host-local"] {
+            std::fs::write(built.join(name), name).unwrap();
+        }
+        let bin = lab.folder().join("bin");
+        let names = link_plugins(&conflist(), &[built], &bin).unwrap();
+        assert_eq!(names, ["bridge-lite", "host-local", "portmap-lite", "bandwidth-lite"]);
+        assert_eq!(std::fs::read_to_string(bin.join("bridge")).unwrap(), "bridge-lite");
+
+        let error = find_plugin("bridge-lite", &["/none".into()]).unwrap_err();
+        assert_eq!(error.to_string(), "neither bridge-lite nor bridge in /none (--cni-path)");
+    }
+}
