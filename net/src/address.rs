@@ -1,10 +1,17 @@
 //! Addresses of links.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use rtnetlink::{AddressMessageBuilder, MulticastGroup};
 
-use crate::{Netlink, Result};
+use crate::{Error, Netlink, Result};
 
 /// An address on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +32,17 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn addresses(&self, index: u32) -> Result<Vec<Address>> {
-        let _ = index;
-        todo!()
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        let message = RouteNetlinkMessage::GetAddress(message);
+        let doing = format_args!("list addresses of link {index}");
+        // The kernel filters by index (Linux 4.20), but older ones send all.
+        self.dump(message, doing, |answer| match answer {
+            RouteNetlinkMessage::NewAddress(message) if message.header.index == index => {
+                address(&message)
+            }
+            _ => None,
+        })
     }
 
     /// Equivalent to `ip address add NET [broadcast +] [nodad] dev INDEX`: an IPv4 address gets
@@ -35,8 +51,13 @@ impl Netlink {
     /// # Errors
     /// The kernel's; EEXIST where it is there.
     pub fn add_address(&self, index: u32, net: IpNet, nodad: bool) -> Result<()> {
-        let _ = (index, net, nodad);
-        todo!()
+        let mut message = address_message(index, net);
+        if nodad {
+            message.header.flags |= AddressHeaderFlags::Nodad;
+        }
+        let message = RouteNetlinkMessage::NewAddress(message);
+        let doing = format_args!("add address {net} to link {index}");
+        self.change(message, NLM_F_CREATE | NLM_F_EXCL, doing)
     }
 
     /// Equivalent to `ip address del NET dev INDEX`.
@@ -44,8 +65,12 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn delete_address(&self, index: u32, net: IpNet) -> Result<()> {
-        let _ = (index, net);
-        todo!()
+        let message = RouteNetlinkMessage::DelAddress(address_message(index, net));
+        self.change(
+            message,
+            0,
+            format_args!("delete address {net} of link {index}"),
+        )
     }
 
     /// Waits, by the kernel's events, until no address of the link is tentative.
@@ -53,7 +78,62 @@ impl Netlink {
     /// # Errors
     /// Names the address that failed duplicate detection, or that is still tentative at `deadline`.
     pub fn wait_addresses(&self, index: u32, deadline: Duration) -> Result<()> {
-        let _ = (index, deadline);
-        todo!()
+        let mut tentative = None;
+        let concerns = |event: &RouteNetlinkMessage| {
+            matches!(event, RouteNetlinkMessage::NewAddress(address)
+                | RouteNetlinkMessage::DelAddress(address) if address.header.index == index)
+        };
+        let done = self.wait(MulticastGroup::Ipv6Ifaddr, deadline, concerns, || {
+            let addresses = self.addresses(index)?;
+            // First: the kernel keeps a failed address tentative.
+            if let Some(failed) = addresses.iter().find(|address| address.dad_failed) {
+                let text = format!("link {index} has address {} in DADFAILED state", failed.net);
+                return Err(Error::Protocol(text));
+            }
+            tentative = addresses.into_iter().find(|address| address.tentative);
+            Ok(tentative.is_none().then_some(()))
+        })?;
+        done.ok_or_else(|| {
+            let address = tentative
+                .map(|address| address.net.to_string())
+                .unwrap_or_default();
+            let text =
+                format!("link {index} still has tentative address {address} after {deadline:?}");
+            Error::Protocol(text)
+        })
     }
+}
+
+fn address_message(index: u32, net: IpNet) -> AddressMessage {
+    match net {
+        IpNet::V4(net) => AddressMessageBuilder::<Ipv4Addr>::new()
+            .index(index)
+            .address(net.addr(), net.prefix_len())
+            .build(),
+        IpNet::V6(net) => AddressMessageBuilder::<Ipv6Addr>::new()
+            .index(index)
+            .address(net.addr(), net.prefix_len())
+            .build(),
+    }
+}
+
+/// `IFA_LOCAL` is the own address where there is one; `IFA_ADDRESS` then is the peer's.
+fn address(message: &AddressMessage) -> Option<Address> {
+    let mut local: Option<IpAddr> = None;
+    let mut other: Option<IpAddr> = None;
+    let mut flags = AddressFlags::from_bits_retain(message.header.flags.bits().into());
+    for attribute in &message.attributes {
+        match attribute {
+            AddressAttribute::Local(ip) => local = Some(*ip),
+            AddressAttribute::Address(ip) => other = Some(*ip),
+            AddressAttribute::Flags(all) => flags = *all,
+            _ => {}
+        }
+    }
+    Some(Address {
+        net: IpNet::new(local.or(other)?, message.header.prefix_len).ok()?,
+        tentative: flags.contains(AddressFlags::Tentative),
+        dad_failed: flags.contains(AddressFlags::Dadfailed),
+        global: message.header.scope == AddressScope::Universe,
+    })
 }

@@ -27,6 +27,11 @@ pub enum Error {
     /// An answer that cannot be right.
     #[error("{0}")]
     Protocol(String),
+    /// The text cannot be an interface's name.
+    #[error(
+        "interface name {0:?}: must be 1 to 15 bytes, without '/', ':' or white space, not '.' or '..'"
+    )]
+    InvalidName(String),
     /// The path names no namespace: there is nothing there.
     #[error("failed to open netns {0:?}: no such file or directory")]
     NetnsMissing(std::path::PathBuf),
@@ -43,5 +48,10 @@ impl Error {
             Error::Io { source, .. } => source.raw_os_error(),
             _ => None,
         }
+    }
+
+    /// Whether it was that error number.
+    pub(crate) fn is(&self, errno: nix::errno::Errno) -> bool {
+        self.errno() == Some(errno as i32)
     }
 }

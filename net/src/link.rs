@@ -1,37 +1,24 @@
 //! Links: bridges, veth pairs, ifbs, and the ports of a bridge.
 
-use std::fmt;
-use std::str::FromStr;
+mod change;
+mod mac;
+
+use std::time::Duration;
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    InfoBridgePort, InfoPortData, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
+    State,
+};
+use nix::errno::Errno;
+use rtnetlink::{LinkMessageBuilder, LinkUnspec, MulticastGroup};
+
+pub use mac::{InvalidMac, Mac};
 
 use crate::{Error, Netlink, Netns, Result};
 
-/// An Ethernet hardware address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Mac(pub [u8; 6]);
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
-/// The text is no Ethernet address.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("address {0}: invalid MAC address")]
-pub struct InvalidMac(pub String);
-
-impl FromStr for Mac {
-    type Err = InvalidMac;
-
-    fn from_str(text: &str) -> std::result::Result<Mac, InvalidMac> {
-        let _ = text;
-        todo!()
-    }
-}
-
 /// A link as the kernel describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     /// Interface index.
     pub index: u32,
@@ -107,13 +94,17 @@ pub struct Veth<'a> {
 }
 
 impl Netlink {
-    /// The link of that name. Equivalent to `ip -d link show NAME`.
+    /// The link of that name (or alternative name). Equivalent to `ip -d link show NAME`. A text
+    /// that cannot be a name is no link's.
     ///
     /// # Errors
     /// The kernel's; that there is none is not one.
     pub fn link(&self, name: &str) -> Result<Option<Link>> {
-        let _ = name;
-        todo!()
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let link = LinkUnspec::new_with_name(name);
+        self.get_link(link, format_args!("get link {name}"))
     }
 
     /// The link of that index.
@@ -121,8 +112,8 @@ impl Netlink {
     /// # Errors
     /// The kernel's; that there is none is not one.
     pub fn link_by_index(&self, index: u32) -> Result<Option<Link>> {
-        let _ = index;
-        todo!()
+        let link = LinkUnspec::new_with_index(index);
+        self.get_link(link, format_args!("get link {index}"))
     }
 
     /// All links. Equivalent to `ip -d link show`.
@@ -130,96 +121,157 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn links(&self) -> Result<Vec<Link>> {
-        todo!()
-    }
-
-    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] up type bridge`.
-    ///
-    /// # Errors
-    /// The kernel's; EEXIST where the name is taken.
-    pub fn create_bridge(&self, bridge: &Bridge) -> Result<()> {
-        let _ = bridge;
-        todo!()
-    }
-
-    /// Equivalent to `ip link add NAME address MAC group GROUP master BRIDGE up type veth peer name PEER netns NETNS`.
-    ///
-    /// # Errors
-    /// The kernel's; EEXIST where a name is taken.
-    pub fn create_veth(&self, veth: &Veth) -> Result<()> {
-        let _ = veth;
-        todo!()
-    }
-
-    /// Equivalent to `ip link add NAME address MAC group GROUP mtu MTU txqueuelen 0 up type ifb`.
-    ///
-    /// # Errors
-    /// The kernel's; EEXIST where the name is taken.
-    pub fn create_ifb(&self, name: &str, mac: Option<Mac>, group: u32, mtu: u32) -> Result<()> {
-        let _ = (name, mac, group, mtu);
-        todo!()
-    }
-
-    /// Equivalent to `ip link set dev INDEX up`.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_up(&self, index: u32) -> Result<()> {
-        let _ = index;
-        todo!()
-    }
-
-    /// Equivalent to `ip link set dev INDEX promisc on`.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_promiscuous(&self, index: u32) -> Result<()> {
-        let _ = index;
-        todo!()
-    }
-
-    /// Equivalent to `ip link set dev INDEX address MAC`.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_mac(&self, index: u32, mac: Mac) -> Result<()> {
-        let _ = (index, mac);
-        todo!()
-    }
-
-    /// Equivalent to `ip link set dev INDEX alias TEXT`; at most 255 bytes.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_alias(&self, index: u32, alias: &str) -> Result<()> {
-        let _ = (index, alias);
-        todo!()
-    }
-
-    /// Equivalent to `ip link set dev INDEX type bridge_slave hairpin … isolated …`.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_port(&self, index: u32, flags: PortFlags) -> Result<()> {
-        let _ = (index, flags);
-        todo!()
-    }
-
-    /// Equivalent to `ip link del dev INDEX`; true where there was one.
-    ///
-    /// # Errors
-    /// The kernel's; that there is none is not one.
-    pub fn delete_link(&self, index: u32) -> Result<bool> {
-        let _ = index;
-        todo!()
+        let message = without_statistics(LinkMessageBuilder::<LinkUnspec>::new());
+        self.dump(message, format_args!("list links"), |answer| {
+            link_of(&answer)
+        })
     }
 
     /// Waits, by the kernel's events, until the link is operationally up.
     ///
     /// # Errors
     /// The kernel's, or [`Error::Protocol`] with the link's state when `deadline` has passed.
-    pub fn wait_oper_up(&self, index: u32, deadline: std::time::Duration) -> Result<()> {
-        let _ = (index, deadline);
-        Err(Error::Protocol(String::new()))
+    pub fn wait_oper_up(&self, index: u32, deadline: Duration) -> Result<()> {
+        let mut last = None;
+        let concerns = |event: &RouteNetlinkMessage| {
+            matches!(event, RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link)
+                if link.header.index == index)
+        };
+        let done = self.wait(MulticastGroup::Link, deadline, concerns, || {
+            let link = self.link_by_index(index)?;
+            let link = link.ok_or_else(|| Error::Protocol(format!("link {index} has vanished")))?;
+            let up = link.oper_up;
+            last = Some(link);
+            Ok(up.then_some(()))
+        })?;
+        done.ok_or_else(|| {
+            let (name, up) = last.map_or_else(Default::default, |link| (link.name, link.up));
+            let state = if up { "set up" } else { "set down" };
+            let text =
+                format!("link {name} is {state} but not operationally up after {deadline:?}");
+            Error::Protocol(text)
+        })
+    }
+
+    fn get_link(
+        &self,
+        link: LinkMessageBuilder<LinkUnspec>,
+        doing: std::fmt::Arguments,
+    ) -> Result<Option<Link>> {
+        match self.get(without_statistics(link), doing) {
+            Err(error) if error.is(Errno::ENODEV) => Ok(None),
+            answer => Ok(answer?.as_ref().and_then(link_of)),
+        }
+    }
+}
+
+/// Whether a text can be an interface's name: `dev_valid_name` of the kernel's net/core/dev.c.
+pub(crate) fn is_name(text: &str) -> bool {
+    /// `IFNAMSIZ` of linux/if.h, the terminating NUL included.
+    const SIZE: usize = 16;
+    let forbidden = |byte: u8| matches!(byte, b'/' | b':' | 0) || is_kernel_space(byte);
+    !text.is_empty()
+        && text.len() < SIZE
+        && text != "."
+        && text != ".."
+        && !text.bytes().any(forbidden)
+}
+
+/// The kernel's `isspace`: that of ASCII, and of Latin-1 the space that does not break.
+fn is_kernel_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b || byte == 0xa0
+}
+
+/// A request for links, without the counters: most of an answer's bytes.
+fn without_statistics(link: LinkMessageBuilder<LinkUnspec>) -> RouteNetlinkMessage {
+    let mask = LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]);
+    RouteNetlinkMessage::GetLink(link.append_extra_attribute(mask).build())
+}
+
+fn link_of(answer: &RouteNetlinkMessage) -> Option<Link> {
+    match answer {
+        RouteNetlinkMessage::NewLink(message) => Some(Link::from(message)),
+        _ => None,
+    }
+}
+
+impl From<&LinkMessage> for Link {
+    fn from(message: &LinkMessage) -> Link {
+        let mut link = Link {
+            index: message.header.index,
+            up: message.header.flags.contains(LinkFlags::Up),
+            promiscuous: message.header.flags.contains(LinkFlags::Promisc),
+            ..Link::default()
+        };
+        for attribute in &message.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => link.name.clone_from(name),
+                LinkAttribute::Address(mac) => link.mac = mac.as_slice().try_into().ok().map(Mac),
+                LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
+                LinkAttribute::OperState(state) => link.oper_up = *state == State::Up,
+                LinkAttribute::Controller(index) => link.master = Some(*index),
+                // 0: the other end is gone already.
+                LinkAttribute::Link(index) => link.peer = Some(*index).filter(|index| *index != 0),
+                LinkAttribute::LinkNetNsId(_) => link.peer_elsewhere = true,
+                LinkAttribute::Group(group) => link.group = *group,
+                LinkAttribute::IfAlias(alias) => link.alias.clone_from(alias),
+                LinkAttribute::TxQueueLen(length) => link.tx_queue = *length,
+                LinkAttribute::LinkInfo(infos) => link.read_infos(infos),
+                _ => {}
+            }
+        }
+        link
+    }
+}
+
+impl Link {
+    fn read_infos(&mut self, infos: &[LinkInfo]) {
+        for info in infos {
+            match info {
+                LinkInfo::Kind(kind) => self.kind = kind.to_string(),
+                LinkInfo::PortData(InfoPortData::BridgePort(infos)) => {
+                    self.port = Some(port_flags(infos));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn port_flags(infos: &[InfoBridgePort]) -> PortFlags {
+    let mut flags = PortFlags::default();
+    for info in infos {
+        match info {
+            InfoBridgePort::HairpinMode(on) => flags.hairpin = *on,
+            InfoBridgePort::Isolated(on) => flags.isolated = *on,
+            _ => {}
+        }
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn names_as_the_kernel_takes_them() {
+        for name in ["eth0", "a", "eth0.100", "fifteen-bytes-x", "ü", "veth@1"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "sixteen-bytes-xx",
+            "a/b",
+            "a:b",
+            "a b",
+            "a\tb",
+            "a\0b",
+            "a\n",
+        ] {
+            assert!(!is_name(name), "{name:?}");
+        }
     }
 }

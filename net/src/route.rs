@@ -3,8 +3,19 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType, RouteVia,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use nix::errno::Errno;
+use rtnetlink::RouteMessageBuilder;
 
 use crate::{Netlink, Result};
+
+/// `IP6_RT_PRIO_USER` of linux/ipv6_route.h: the metric of an IPv6 route that was given none.
+const IPV6_PRIORITY: u32 = 1024;
 
 /// A route, to be made or as it is. Destination and gateway may differ in family only by mistake:
 /// the kernel refuses that.
@@ -42,17 +53,66 @@ impl Route {
             advmss: None,
         }
     }
+
+    /// The same route in the form in which [`Netlink::routes`] gives it: no host bits in the
+    /// destination, and `None` for what is the kernel's default. To compare a wanted route with
+    /// what is there.
+    pub fn normalized(mut self) -> Route {
+        self.dst = self.dst.trunc();
+        let ipv6 = matches!(self.dst, IpNet::V6(_));
+        let default_priority = if ipv6 { IPV6_PRIORITY } else { 0 };
+        // Of an IPv6 route, 0 asks for the default as well.
+        self.priority = self
+            .priority
+            .filter(|priority| *priority != default_priority && *priority != 0);
+        self.table = self.table.filter(|table| {
+            // 0, RT_TABLE_UNSPEC, asks for the default as well.
+            *table != u32::from(RouteHeader::RT_TABLE_MAIN) && *table != 0
+        });
+        // IPv6 knows no scopes.
+        let default_scope = default_scope(self.gateway);
+        self.scope = self.scope.filter(|scope| !ipv6 && *scope != default_scope);
+        self
+    }
+}
+
+/// `rt_scope_t` of a route that was given none.
+fn default_scope(gateway: Option<IpAddr>) -> u8 {
+    match gateway {
+        Some(_) => RouteScope::Universe.into(),
+        None => RouteScope::Link.into(),
+    }
 }
 
 impl Netlink {
     /// All unicast routes of both families and all tables that leave by the link (multipath legs
-    /// included, one [`Route`] a leg). Equivalent to `ip route show table all dev INDEX`.
+    /// included, one [`Route`] a leg), each [normalized](Route::normalized). Equivalent to
+    /// `ip route show table all dev INDEX`.
     ///
     /// # Errors
     /// The kernel's.
     pub fn routes(&self, index: u32) -> Result<Vec<Route>> {
-        let _ = index;
-        todo!()
+        let mut routes = self.routes_of(AddressFamily::Inet, index)?;
+        routes.extend(self.routes_of(AddressFamily::Inet6, index)?);
+        Ok(routes)
+    }
+
+    fn routes_of(&self, family: AddressFamily, index: u32) -> Result<Vec<Route>> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        // The kernel filters by these (Linux 4.20), but older ones send all.
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Oif(index));
+        let message = RouteNetlinkMessage::GetRoute(message);
+        let doing = format_args!("list routes of link {index}");
+        let legs = self.dump(message, doing, |answer| match answer {
+            // A kernel without the family answers with all others'.
+            RouteNetlinkMessage::NewRoute(route) if route.header.address_family == family => {
+                Some(legs(&route, index))
+            }
+            _ => None,
+        })?;
+        Ok(legs.into_iter().flatten().collect())
     }
 
     /// Equivalent to `ip route append DST [via GW] dev INDEX …`: the same destination by another
@@ -61,8 +121,17 @@ impl Netlink {
     /// # Errors
     /// The kernel's; EEXIST where exactly this route is there.
     pub fn add_route(&self, route: &Route) -> Result<()> {
-        let _ = route;
-        todo!()
+        let Route { dst, index, .. } = *route;
+        let message = RouteNetlinkMessage::NewRoute(route_message(route));
+        let doing = match route.gateway {
+            Some(gateway) => format!("add route to {dst} via {gateway} on link {index}"),
+            None => format!("add route to {dst} on link {index}"),
+        };
+        self.change(
+            message,
+            NLM_F_CREATE | NLM_F_APPEND,
+            format_args!("{doing}"),
+        )
     }
 
     /// The index of the link by which a packet to `destination` would leave. Equivalent to
@@ -71,7 +140,172 @@ impl Netlink {
     /// # Errors
     /// The kernel's; that there is no way (unreachable) is `None`.
     pub fn route_to(&self, destination: IpAddr) -> Result<Option<u32>> {
-        let _ = destination;
-        todo!()
+        let mut message = RouteMessage::default();
+        let (family, length) = match destination {
+            IpAddr::V4(_) => (AddressFamily::Inet, 32),
+            IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+        };
+        message.header.address_family = family;
+        message.header.destination_prefix_length = length;
+        message
+            .attributes
+            .push(RouteAttribute::Destination(destination.into()));
+        let message = RouteNetlinkMessage::GetRoute(message);
+        match self.get(message, format_args!("get route to {destination}")) {
+            Err(error) if NO_WAY.iter().any(|errno| error.is(*errno)) => Ok(None),
+            answer => Ok(answer?.as_ref().and_then(way)),
+        }
+    }
+}
+
+/// What the kernel answers where there is no route, or where it is one of type unreachable,
+/// prohibit or blackhole (`fib_props` of the kernel's net/ipv4/fib_semantics.c).
+const NO_WAY: [Errno; 4] = [
+    Errno::ENETUNREACH,
+    Errno::EHOSTUNREACH,
+    Errno::EACCES,
+    Errno::EINVAL,
+];
+
+fn way(answer: &RouteNetlinkMessage) -> Option<u32> {
+    let RouteNetlinkMessage::NewRoute(route) = answer else {
+        return None;
+    };
+    if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
+        return None;
+    }
+    route
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            RouteAttribute::Oif(index) => Some(*index),
+            _ => None,
+        })
+}
+
+fn route_message(route: &Route) -> RouteMessage {
+    let dst = route.dst.trunc();
+    let mut message = RouteMessageBuilder::<IpAddr>::new().build();
+    let header = &mut message.header;
+    header.address_family = family(dst.addr());
+    header.destination_prefix_length = dst.prefix_len();
+    // What `ip route` says who made it.
+    header.protocol = RouteProtocol::Boot;
+    header.scope = route
+        .scope
+        .unwrap_or_else(|| default_scope(route.gateway))
+        .into();
+    let attributes = &mut message.attributes;
+    if let Some(table) = route.table {
+        match u8::try_from(table) {
+            Ok(table) => header.table = table,
+            Err(_) => attributes.push(RouteAttribute::Table(table)),
+        }
+    }
+    if dst.prefix_len() > 0 {
+        attributes.push(RouteAttribute::Destination(dst.addr().into()));
+    }
+    attributes.extend(
+        route
+            .gateway
+            .map(|gateway| RouteAttribute::Gateway(gateway.into())),
+    );
+    attributes.push(RouteAttribute::Oif(route.index));
+    attributes.extend(route.priority.map(RouteAttribute::Priority));
+    let mtu = route.mtu.map(RouteMetric::Mtu);
+    let metrics: Vec<_> = mtu
+        .into_iter()
+        .chain(route.advmss.map(RouteMetric::Advmss))
+        .collect();
+    if !metrics.is_empty() {
+        attributes.push(RouteAttribute::Metrics(metrics));
+    }
+    message
+}
+
+fn family(ip: IpAddr) -> AddressFamily {
+    match ip {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+/// The legs of a unicast route that leave by a link.
+fn legs(message: &RouteMessage, index: u32) -> Vec<Route> {
+    if message.header.kind != RouteType::Unicast {
+        return Vec::new();
+    }
+    let unspecified: IpAddr = match message.header.address_family {
+        AddressFamily::Inet6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
+    };
+    let Ok(default) = IpNet::new(unspecified, 0) else {
+        return Vec::new();
+    };
+    let mut base = Route::new(default, None, 0);
+    base.scope = Some(message.header.scope.into());
+    base.table = Some(message.header.table.into());
+    let mut legs = Vec::new();
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(address) => {
+                let length = message.header.destination_prefix_length;
+                let dst = ip(address).and_then(|ip| IpNet::new(ip, length).ok());
+                base.dst = dst.unwrap_or(base.dst);
+            }
+            RouteAttribute::Table(table) => base.table = Some(*table),
+            RouteAttribute::Priority(priority) => base.priority = Some(*priority),
+            RouteAttribute::Metrics(metrics) => base.read_metrics(metrics),
+            RouteAttribute::Oif(index) => base.index = *index,
+            RouteAttribute::MultiPath(hops) => {
+                legs.extend(
+                    hops.iter()
+                        .map(|hop| (hop.interface_index, gateway(&hop.attributes))),
+                );
+            }
+            _ => {}
+        }
+    }
+    if legs.is_empty() {
+        legs.push((base.index, gateway(&message.attributes)));
+    }
+    let ours = legs.into_iter().filter(|(leg, _)| *leg == index);
+    ours.map(|(index, gateway)| {
+        Route {
+            index,
+            gateway,
+            ..base.clone()
+        }
+        .normalized()
+    })
+    .collect()
+}
+
+impl Route {
+    fn read_metrics(&mut self, metrics: &[RouteMetric]) {
+        for metric in metrics {
+            match metric {
+                RouteMetric::Mtu(mtu) => self.mtu = Some(*mtu),
+                RouteMetric::Advmss(advmss) => self.advmss = Some(*advmss),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn gateway(attributes: &[RouteAttribute]) -> Option<IpAddr> {
+    attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(address) => ip(address),
+        // An IPv4 route by an IPv6 gateway.
+        RouteAttribute::Via(RouteVia::Inet6(ip)) => Some((*ip).into()),
+        _ => None,
+    })
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(ip) => Some((*ip).into()),
+        RouteAddress::Inet6(ip) => Some((*ip).into()),
+        _ => None,
     }
 }

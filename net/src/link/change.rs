@@ -1,0 +1,174 @@
+//! Making, changing and removing links.
+
+use std::fmt::Arguments;
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkMessage};
+use nix::errno::Errno;
+use rtnetlink::{LinkBridge, LinkBridgePort, LinkIfb, LinkMessageBuilder, LinkUnspec, LinkVeth};
+
+use super::{Bridge, Mac, PortFlags, Veth, is_name};
+use crate::{Error, Netlink, Result};
+
+/// Of linux/if_link.h.
+const IFLA_IFALIAS: u16 = 20;
+
+impl Netlink {
+    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] up type bridge`.
+    ///
+    /// # Errors
+    /// The kernel's; EEXIST where the name is taken; [`Error::InvalidName`].
+    pub fn create_bridge(&self, bridge: &Bridge) -> Result<()> {
+        let message = with_basics(LinkBridge::new(bridge.name), bridge.mac, bridge.mtu).build();
+        self.create(
+            message,
+            &[bridge.name],
+            format_args!("create bridge {}", bridge.name),
+        )
+    }
+
+    /// Equivalent to `ip link add NAME address MAC group GROUP master BRIDGE up type veth peer name PEER netns NETNS`.
+    ///
+    /// # Errors
+    /// The kernel's; EEXIST where a name is taken; [`Error::InvalidName`].
+    pub fn create_veth(&self, veth: &Veth) -> Result<()> {
+        let Veth {
+            name, peer_name, ..
+        } = *veth;
+        let doing = format_args!("create veth {name} with peer {peer_name}");
+        self.create(veth_message(veth), &[name, peer_name], doing)
+    }
+
+    /// Equivalent to `ip link add NAME address MAC group GROUP mtu MTU txqueuelen 0 up type ifb`.
+    ///
+    /// # Errors
+    /// The kernel's; EEXIST where the name is taken; [`Error::InvalidName`].
+    pub fn create_ifb(&self, name: &str, mac: Option<Mac>, group: u32, mtu: u32) -> Result<()> {
+        let link = LinkIfb::new(name).link_group(group).txqueuelen(0).up();
+        let message = with_basics(link, mac, Some(mtu)).build();
+        self.create(message, &[name], format_args!("create ifb {name}"))
+    }
+
+    /// Equivalent to `ip link set dev INDEX up`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_up(&self, index: u32) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).up();
+        self.set(link.build(), format_args!("set link {index} up"))
+    }
+
+    /// Equivalent to `ip link set dev INDEX promisc on`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_promiscuous(&self, index: u32) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).promiscuous(true);
+        self.set(link.build(), format_args!("set link {index} promiscuous"))
+    }
+
+    /// Equivalent to `ip link set dev INDEX address MAC`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_mac(&self, index: u32, mac: Mac) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).address(mac.0.to_vec());
+        self.set(
+            link.build(),
+            format_args!("set address of link {index} to {mac}"),
+        )
+    }
+
+    /// Equivalent to `ip link set dev INDEX alias TEXT`; at most 255 bytes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_alias(&self, index: u32, alias: &str) -> Result<()> {
+        // Not the builder's, which counts a NUL that leaves room for 254 bytes only.
+        let alias_attribute = DefaultNla::new(IFLA_IFALIAS, alias.as_bytes().to_vec());
+        let link = LinkUnspec::new_with_index(index)
+            .append_extra_attribute(LinkAttribute::Other(alias_attribute));
+        self.set(
+            link.build(),
+            format_args!("set alias of link {index} to {alias:?}"),
+        )
+    }
+
+    /// Equivalent to `ip link set dev INDEX type bridge_slave hairpin … isolated …`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_port(&self, index: u32, flags: PortFlags) -> Result<()> {
+        let port = LinkBridgePort::new(index)
+            .hairpin(flags.hairpin)
+            .isolated(flags.isolated);
+        // Not SETLINK, which ignores a port's flags.
+        let message = RouteNetlinkMessage::NewLink(port.build());
+        self.change(
+            message,
+            0,
+            format_args!("set bridge port flags of link {index}"),
+        )
+    }
+
+    /// Equivalent to `ip link del dev INDEX`; true where there was one.
+    ///
+    /// # Errors
+    /// The kernel's; that there is none is not one.
+    pub fn delete_link(&self, index: u32) -> Result<bool> {
+        let message = LinkUnspec::new_with_index(index).build();
+        let message = RouteNetlinkMessage::DelLink(message);
+        match self.change(message, 0, format_args!("delete link {index}")) {
+            Err(error) if error.is(Errno::ENODEV) => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+
+    fn create(&self, message: LinkMessage, names: &[&str], doing: Arguments) -> Result<()> {
+        if let Some(name) = names.iter().find(|name| !is_name(name)) {
+            return Err(Error::InvalidName((*name).to_owned()));
+        }
+        self.change(
+            RouteNetlinkMessage::NewLink(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+            doing,
+        )
+    }
+
+    fn set(&self, message: LinkMessage, doing: Arguments) -> Result<()> {
+        self.change(RouteNetlinkMessage::SetLink(message), 0, doing)
+    }
+}
+
+/// Adds what each kind of link can be given when it is made.
+fn with_basics<T>(
+    mut link: LinkMessageBuilder<T>,
+    mac: Option<Mac>,
+    mtu: Option<u32>,
+) -> LinkMessageBuilder<T> {
+    if let Some(mac) = mac {
+        link = link.address(mac.0.to_vec());
+    }
+    if let Some(mtu) = mtu {
+        link = link.mtu(mtu);
+    }
+    link
+}
+
+/// Both ends in one message. The peer stays down: the kernel refuses one that is to be up.
+fn veth_message(veth: &Veth) -> LinkMessage {
+    let peer = LinkMessageBuilder::<LinkUnspec>::new()
+        .name(veth.peer_name)
+        .setns_by_fd(veth.peer_netns.as_fd().as_raw_fd());
+    let peer = with_basics(peer, veth.peer_mac, veth.mtu).build();
+    let mut link = LinkVeth::new(veth.name, veth.peer_name)
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+        .link_group(veth.group)
+        .up();
+    if let Some(bridge) = veth.master {
+        link = link.controller(bridge);
+    }
+    with_basics(link, veth.mac, veth.mtu).build()
+}

@@ -1,0 +1,87 @@
+//! Ethernet addresses.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An Ethernet hardware address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// The text is no Ethernet address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("address {0}: invalid MAC address")]
+pub struct InvalidMac(pub String);
+
+impl FromStr for Mac {
+    type Err = InvalidMac;
+
+    /// Understands the three spellings that Go's `net.ParseMAC` does: `02:00:5e:10:00:01`, the
+    /// same with `-`, and `0200.5e10.0001`.
+    fn from_str(text: &str) -> Result<Mac, InvalidMac> {
+        parse(text)
+            .map(Mac)
+            .ok_or_else(|| InvalidMac(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<[u8; 6]> {
+    let (separator, group) = match text.get(2..3)? {
+        ":" => (':', 2),
+        "-" => ('-', 2),
+        _ => ('.', 4),
+    };
+    let groups: Vec<&str> = text.split(separator).collect();
+    if groups.iter().any(|digits| digits.len() != group) {
+        return None;
+    }
+    let digits = groups.concat();
+    if digits.len() != 12 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let number = u64::from_str_radix(&digits, 16).ok()?;
+    let [_, _, octets @ ..] = number.to_be_bytes();
+    Some(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_spellings() {
+        let mac = Mac([0x02, 0x00, 0x5e, 0x10, 0xAB, 0x01]);
+        for text in ["02:00:5e:10:ab:01", "02-00-5E-10-AB-01", "0200.5e10.ab01"] {
+            assert_eq!(text.parse(), Ok(mac), "{text}");
+        }
+        assert_eq!(mac.to_string(), "02:00:5e:10:ab:01");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "02",
+            "02:00:5e:10:ab",
+            "02:00:5e:10:ab:01:02:03",
+            "02:00:5e:10:ab:g1",
+            "02:00-5e:10:ab:01",
+            "2:0:5e:10:ab:1",
+            "+2:00:5e:10:ab:01",
+            "02005e10ab01",
+            "0é:00:5e:10:ab:01",
+        ] {
+            let error = text.parse::<Mac>().expect_err(text);
+            assert_eq!(
+                error.to_string(),
+                format!("address {text}: invalid MAC address")
+            );
+        }
+    }
+}

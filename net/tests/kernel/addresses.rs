@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use ipnet::IpNet;
+use net::{Address, Netlink};
+
+use crate::Lab;
+
+fn net(text: &str) -> IpNet {
+    text.parse().expect(text)
+}
+
+fn nets(addresses: &[Address]) -> Vec<String> {
+    let global = addresses.iter().filter(|address| address.global);
+    global.map(|address| address.net.to_string()).collect()
+}
+
+#[test]
+fn addresses_read_back_and_go_away() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.eth0.index;
+    lab.pod
+        .add_address(index, net("10.244.0.5/24"), false)
+        .expect("IPv4");
+    lab.pod
+        .add_address(index, net("10.9.9.9/32"), false)
+        .expect("IPv4 /32");
+    lab.pod
+        .add_address(index, net("fd00::5/64"), true)
+        .expect("IPv6");
+    let addresses = lab.pod.addresses(index).expect("list");
+    assert_eq!(
+        nets(&addresses),
+        ["10.244.0.5/24", "10.9.9.9/32", "fd00::5/64"]
+    );
+    let error = lab
+        .pod
+        .add_address(index, net("10.244.0.5/24"), false)
+        .expect_err("twice");
+    assert_eq!(error.errno(), Some(nix::errno::Errno::EEXIST as i32));
+    // Another link's are not among them.
+    assert_eq!(
+        nets(&lab.node.addresses(lab.bridge.index).expect("list")),
+        [""; 0]
+    );
+    lab.pod
+        .delete_address(index, net("10.244.0.5/24"))
+        .expect("delete");
+    lab.pod
+        .delete_address(index, net("fd00::5/64"))
+        .expect("delete");
+    assert_eq!(
+        nets(&lab.pod.addresses(index).expect("list")),
+        ["10.9.9.9/32"]
+    );
+    lab.pod
+        .delete_address(index, net("10.244.0.5/24"))
+        .expect_err("delete twice");
+}
+
+#[test]
+fn ipv4_has_its_broadcast_address() {
+    let Some(lab) = Lab::new() else { return };
+    lab.pod
+        .add_address(lab.eth0.index, net("10.244.0.5/24"), false)
+        .expect("address");
+    let text = lab.pod_netns.enter(|| {
+        std::process::Command::new("ip")
+            .args(["-4", "-o", "address", "show", "dev", "eth0"])
+            .output()
+    });
+    match text.expect("enter") {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(
+                text.contains("inet 10.244.0.5/24 brd 10.244.0.255 scope global"),
+                "{text}"
+            );
+        }
+        Err(error) => println!("skipped: no ip command: {error}"),
+    }
+}
+
+#[test]
+fn without_detection_no_address_is_tentative() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.eth0.index;
+    lab.pod
+        .add_address(index, net("fd00::5/64"), true)
+        .expect("address");
+    let addresses = lab.pod.addresses(index).expect("list");
+    let address = addresses
+        .iter()
+        .find(|address| address.global)
+        .expect("address");
+    assert!(!address.tentative && !address.dad_failed);
+}
+
+#[test]
+fn detection_is_waited_for() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.eth0.index;
+    lab.pod.set_up(index).expect("up");
+    lab.node
+        .wait_oper_up(lab.host.index, Duration::from_secs(60))
+        .expect("up");
+    lab.pod
+        .add_address(index, net("fd00::5/64"), false)
+        .expect("address");
+    let error = lab
+        .pod
+        .wait_addresses(index, Duration::ZERO)
+        .expect_err("still tentative");
+    assert!(
+        error.to_string().contains("still has tentative address"),
+        "{error}"
+    );
+    lab.pod
+        .wait_addresses(index, Duration::from_secs(60))
+        .expect("detection ends");
+    assert!(
+        lab.pod
+            .addresses(index)
+            .expect("list")
+            .iter()
+            .all(|address| !address.tentative)
+    );
+}
+
+#[test]
+fn a_duplicate_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    // The bridge has the address already.
+    lab.node
+        .add_address(lab.bridge.index, net("fd00::5/64"), true)
+        .expect("address");
+    lab.pod.set_up(lab.eth0.index).expect("up");
+    lab.node
+        .wait_oper_up(lab.host.index, Duration::from_secs(60))
+        .expect("up");
+    lab.node
+        .wait_oper_up(lab.bridge.index, Duration::from_secs(60))
+        .expect("up");
+    lab.pod
+        .add_address(lab.eth0.index, net("fd00::5/64"), false)
+        .expect("address");
+    let pod = Netlink::in_netns(&lab.pod_netns).expect("socket");
+    let error = pod
+        .wait_addresses(lab.eth0.index, Duration::from_secs(60))
+        .expect_err("duplicate");
+    assert!(
+        error
+            .to_string()
+            .contains("has address fd00::5/64 in DADFAILED state"),
+        "{error}"
+    );
+}
