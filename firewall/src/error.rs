@@ -19,10 +19,10 @@ pub enum Error {
         /// What it said, trimmed.
         stderr: String,
     },
-    /// The program could not be run.
+    /// The program could not be run, or the lock not be had.
     #[error("{command}: {source}")]
     Io {
-        /// Program.
+        /// Program, or lock.
         command: String,
         /// Why.
         source: std::io::Error,
@@ -30,4 +30,27 @@ pub enum Error {
     /// CHECK: what is gone.
     #[error("{0}")]
     Missing(String),
+    /// DEL: what is still there, or may be, and cannot be removed.
+    #[error("{0}")]
+    StillThere(String),
+    /// Several of them, of verbs that go on after one.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Error>),
+}
+
+impl Error {
+    /// The errors as one; `Ok` where there is none.
+    ///
+    /// # Errors
+    /// The one there is, or [`Error::Several`].
+    pub fn all(mut errors: Vec<Error>) -> Result<()> {
+        match errors.pop() {
+            None => Ok(()),
+            Some(only) if errors.is_empty() => Err(only),
+            Some(last) => {
+                errors.push(last);
+                Err(Error::Several(errors))
+            }
+        }
+    }
 }

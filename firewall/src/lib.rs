@@ -2,13 +2,23 @@
 //!
 //! [`masquerade`] and [`hostport`] say which rules an attachment should have; each rule is its line
 //! as `iptables-save` prints it, and that one line is sent, compared by CHECK and turned into a
-//! deletion. [`iptables`] applies them. Nothing here knows of CNI.
+//! deletion. Inside, `ruleset` makes batches of such lines, `verbs` applies them to both families,
+//! `iptables` runs the programs, and `probe` asks the kernel whether there is anything to do.
+//! Nothing here knows of CNI.
 
 mod error;
 pub mod hostport;
+mod iptables;
+mod lock;
 pub mod masquerade;
+mod names;
+mod probe;
+mod rule;
+mod ruleset;
+mod verbs;
 
 pub use error::{Error, Result};
+pub use rule::Family;
 
 /// Whose the rules are. Network and container id are as the runtime gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

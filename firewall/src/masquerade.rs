@@ -2,7 +2,14 @@
 
 use ipnet::IpNet;
 
+use crate::iptables;
+use crate::names;
+use crate::rule::{Family, Rule, address_match, quote};
+use crate::ruleset::{RuleSet, Shared};
+use crate::verbs::{self, Leftover};
 use crate::{Owner, Result};
+
+const PREFIX: &str = "CNI-";
 
 /// Whether the tools for these addresses' families are there and usable: asked before ADD changes
 /// anything.
@@ -10,8 +17,11 @@ use crate::{Owner, Result};
 /// # Errors
 /// [`crate::Error::NoTool`].
 pub fn preflight(addresses: &[IpNet]) -> Result<()> {
-    let _ = addresses;
-    todo!()
+    let wanted = |family| addresses.iter().any(|net| Family::of(net) == family);
+    Family::ALL
+        .into_iter()
+        .filter(|family| wanted(*family))
+        .try_for_each(|family| iptables::Tool::default_of(family).map(drop))
 }
 
 /// Makes the rules of the attachment's addresses. What it had before is replaced. On an error
@@ -20,8 +30,8 @@ pub fn preflight(addresses: &[IpNet]) -> Result<()> {
 /// # Errors
 /// The tool's.
 pub fn add(owner: Owner, addresses: &[IpNet]) -> Result<()> {
-    let _ = (owner, addresses);
-    todo!()
+    let chain = names::chain(PREFIX, owner);
+    verbs::add(&chain, |family| rules(owner, addresses, family))
 }
 
 /// Removes whatever rules the attachment has, of both families, in both iptables variants' form,
@@ -30,8 +40,8 @@ pub fn add(owner: Owner, addresses: &[IpNet]) -> Result<()> {
 /// # Errors
 /// Only where rules are still there, or may be and no tool can tell (`expected`).
 pub fn delete(owner: Owner, expected: bool) -> Result<()> {
-    let _ = (owner, expected);
-    todo!()
+    let leftovers = [Leftover::certain(names::chain(PREFIX, owner))];
+    verbs::delete(&leftovers, expected).map(drop)
 }
 
 /// Whether every rule is there, in its order.
@@ -39,6 +49,115 @@ pub fn delete(owner: Owner, expected: bool) -> Result<()> {
 /// # Errors
 /// [`crate::Error::Missing`] names the first that is not.
 pub fn check(owner: Owner, addresses: &[IpNet]) -> Result<()> {
-    let _ = (owner, addresses);
-    todo!()
+    verbs::check(|family| rules(owner, addresses, family))
+}
+
+/// The rules of one family, if there is an address of it: what stays in the pod's network is let
+/// through, all else but multicast gets the node's address.
+fn rules(owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
+    let chain = names::chain(PREFIX, owner);
+    let comment = quote(&names::masquerade_comment(owner));
+    let nets: Vec<_> = addresses
+        .iter()
+        .filter(|net| Family::of(net) == family)
+        .collect();
+    if nets.is_empty() {
+        return None;
+    }
+    let multicast = match family {
+        Family::V4 => "224.0.0.0/4",
+        Family::V6 => "ff00::/8",
+    };
+    let mut own: Vec<Rule> = Vec::new();
+    for net in &nets {
+        let inside = address_match("-d", &net.trunc());
+        let spec = format!("{inside}-m comment --comment {comment} -j ACCEPT");
+        let rule = Rule::new(&chain, spec);
+        if !own.contains(&rule) {
+            own.push(rule);
+        }
+    }
+    let spec = format!("! -d {multicast} -m comment --comment {comment} -j MASQUERADE");
+    own.push(Rule::new(&chain, spec));
+    let entry = |net: &&IpNet| {
+        let host = IpNet::from(net.addr());
+        let spec = format!("-s {host} -m comment --comment {comment} -j {chain}");
+        Rule::new("POSTROUTING", spec)
+    };
+    Some(RuleSet {
+        own,
+        entries: nets.iter().map(entry).collect(),
+        chain,
+        foreign_words: false,
+        shared: Shared::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Owner = Owner {
+        network: "mynet",
+        container_id: "cont1",
+        ifname: "eth0",
+    };
+
+    fn nets(texts: &[&str]) -> Vec<IpNet> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn lines(rules: &[Rule]) -> Vec<String> {
+        let short = |rule: &Rule| {
+            rule.append().replace(
+                r#"-m comment --comment "name: \"mynet\" id: \"cont1\"""#,
+                "C",
+            )
+        };
+        rules.iter().map(short).collect()
+    }
+
+    #[test]
+    fn one_address() {
+        let set = rules(OWNER, &nets(&["10.1.2.2/24"]), Family::V4).unwrap();
+        assert_eq!(
+            lines(&set.own),
+            [
+                "-A CNI-c729ec77c46fa9b53d651af8 -d 10.1.2.0/24 C -j ACCEPT",
+                "-A CNI-c729ec77c46fa9b53d651af8 ! -d 224.0.0.0/4 C -j MASQUERADE",
+            ]
+        );
+        assert_eq!(
+            lines(&set.entries),
+            ["-A POSTROUTING -s 10.1.2.2/32 C -j CNI-c729ec77c46fa9b53d651af8"]
+        );
+        assert_eq!(rules(OWNER, &nets(&["10.1.2.2/24"]), Family::V6), None);
+    }
+
+    #[test]
+    fn several_addresses_of_both_families() {
+        let addresses = nets(&["fd00::2/64", "10.1.2.2/24", "10.1.2.3/24", "10.2.0.1/0"]);
+        let set = rules(OWNER, &addresses, Family::V6).unwrap();
+        assert_eq!(
+            lines(&set.own),
+            [
+                "-A CNI-c729ec77c46fa9b53d651af8 -d fd00::/64 C -j ACCEPT",
+                "-A CNI-c729ec77c46fa9b53d651af8 ! -d ff00::/8 C -j MASQUERADE",
+            ]
+        );
+        assert_eq!(
+            lines(&set.entries),
+            ["-A POSTROUTING -s fd00::2/128 C -j CNI-c729ec77c46fa9b53d651af8"]
+        );
+        let set = rules(OWNER, &addresses, Family::V4).unwrap();
+        assert_eq!(
+            lines(&set.own),
+            [
+                "-A CNI-c729ec77c46fa9b53d651af8 -d 10.1.2.0/24 C -j ACCEPT",
+                "-A CNI-c729ec77c46fa9b53d651af8 C -j ACCEPT",
+                "-A CNI-c729ec77c46fa9b53d651af8 ! -d 224.0.0.0/4 C -j MASQUERADE",
+            ]
+        );
+        assert_eq!(set.entries.len(), 3);
+    }
 }

@@ -1,0 +1,201 @@
+//! The verbs of a set of rules, for both families.
+
+use ipnet::IpNet;
+
+use crate::iptables::{Tool, Variant};
+use crate::lock::Lock;
+use crate::names;
+use crate::probe::{self, Presence};
+use crate::rule::{Family, Listing, Rule};
+use crate::ruleset::{self, RuleSet};
+use crate::{Error, Owner, Result};
+
+/// A chain that an attachment may have left.
+#[derive(Debug, Clone)]
+pub struct Leftover<'a> {
+    chain: String,
+    /// Where the name does not say whose the chain is: the attachment's addresses, of which alone
+    /// its rules may speak.
+    only: Option<&'a [IpNet]>,
+}
+
+impl<'a> Leftover<'a> {
+    /// A chain whose name is the attachment's alone.
+    pub fn certain(chain: String) -> Self {
+        Leftover { chain, only: None }
+    }
+
+    /// The attachment's chain of that prefix, and, where the interface is not `eth0`, the one that a
+    /// reference plugin would have made for it and for all others of the container.
+    pub fn of(prefix: &str, owner: Owner, addresses: &'a [IpNet]) -> Vec<Self> {
+        let own = Leftover::certain(names::chain(prefix, owner));
+        let shared = names::shared_chain(prefix, owner);
+        if own.chain == shared {
+            return vec![own];
+        }
+        let shared = Leftover {
+            chain: shared,
+            only: Some(addresses),
+        };
+        vec![own, shared]
+    }
+
+    fn is_ours(&self, listing: &Listing) -> bool {
+        let Some(addresses) = self.only else {
+            return true;
+        };
+        let ours: Vec<_> = addresses.iter().map(|net| net.addr().to_string()).collect();
+        let found = ruleset::addresses_of(listing, &self.chain);
+        !found.is_empty() && found.iter().all(|address| ours.contains(address))
+    }
+}
+
+/// Makes what `rules` says for each family, IPv4 first, in place of whatever `chain` held before.
+/// Where a family fails, the one before it is taken back.
+///
+/// # Errors
+/// [`Error::NoTool`] before anything is changed, or the tool's.
+pub fn add(chain: &str, rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
+    let mut wanted = Vec::new();
+    for family in Family::ALL {
+        if let Some(set) = rules(family) {
+            wanted.push((family, Tool::default_of(family)?, set));
+        }
+    }
+    let own = [Leftover::certain(chain.to_owned())];
+    let mut made = Vec::new();
+    let mut new = true;
+    for (family, tool, set) in &wanted {
+        match add_family(tool, set) {
+            Ok(was_new) => new &= was_new,
+            Err(error) => {
+                for family in made {
+                    // The first error is the one to report.
+                    let _ = delete_family(family, &own, true);
+                }
+                return Err(error);
+            }
+        }
+        made.push(*family);
+    }
+    // Of an earlier ADD with addresses of a family that it has no more.
+    for family in Family::ALL.into_iter().filter(|f| !made.contains(f)) {
+        if !new || probe::chains(family, Variant::Nft, &[chain]) == Presence::Present {
+            delete_family(family, &own, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether the attachment was new on a node that had all shared rules.
+fn add_family(tool: &Tool, set: &RuleSet) -> Result<bool> {
+    match tool.restore(&set.first_batch()) {
+        Ok(()) => Ok(true),
+        Err(Error::Refused { .. }) => {
+            let _lock = Lock::take()?;
+            tool.change(|listing| (set.repair_batch(listing), false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the chains and all that leads to them, in both families and variants. Where the kernel
+/// says that there are none, no process is started. Returns the rules that were removed, each with
+/// its family.
+///
+/// # Errors
+/// What is still there, or may be and was `expected`; the other families and variants are done all
+/// the same.
+pub fn delete(leftovers: &[Leftover], expected: bool) -> Result<Vec<(Family, Rule)>> {
+    let mut removed = Vec::new();
+    let mut errors = Vec::new();
+    for family in Family::ALL {
+        match delete_family(family, leftovers, expected) {
+            Ok(rules) => removed.extend(rules.into_iter().map(|rule| (family, rule))),
+            Err(error) => errors.push(error),
+        }
+    }
+    Error::all(errors).map(|()| removed)
+}
+
+fn delete_family(family: Family, leftovers: &[Leftover], expected: bool) -> Result<Vec<Rule>> {
+    let mut removed = Vec::new();
+    let mut errors = Vec::new();
+    for variant in Variant::ALL {
+        match delete_variant(family, variant, leftovers, expected) {
+            Ok(rules) => removed.extend(rules),
+            Err(error) => errors.push(error),
+        }
+    }
+    Error::all(errors).map(|()| removed)
+}
+
+fn delete_variant(
+    family: Family,
+    variant: Variant,
+    leftovers: &[Leftover],
+    expected: bool,
+) -> Result<Vec<Rule>> {
+    let names: Vec<_> = leftovers.iter().map(|left| left.chain.as_str()).collect();
+    let presence = probe::chains(family, variant, &names);
+    match presence {
+        Presence::Absent => return Ok(Vec::new()),
+        Presence::Unknown if !expected => return Ok(Vec::new()),
+        _ => {}
+    }
+    let still_there = |names: &[&str], why: String| {
+        let names = names.join(", ");
+        Error::StillThere(format!(
+            "chain {names} and the rules that lead to it may still be in {family} table nat: {why}"
+        ))
+    };
+    let tool = match Tool::of_variant(family, variant) {
+        Ok(tool) => tool,
+        Err(error) if presence == Presence::Present || expected => {
+            return Err(still_there(&names, error.to_string()));
+        }
+        Err(_) => return Ok(Vec::new()),
+    };
+    let removed = tool.change(|listing| {
+        let ours = leftovers.iter().filter(|left| left.is_ours(listing));
+        ours.map(|left| ruleset::removal_batch(listing, &left.chain))
+            .fold((Vec::new(), Vec::new()), |mut all, (batch, rules)| {
+                all.0.extend(batch);
+                all.1.extend(rules);
+                all
+            })
+    })?;
+    // A program that is not of the variant that its name or place suggests has seen nothing.
+    let certain = leftovers.iter().filter(|left| left.only.is_none());
+    let certain: Vec<_> = certain.map(|left| left.chain.as_str()).collect();
+    match probe::chains(family, variant, &certain) {
+        Presence::Present => Err(still_there(
+            &certain,
+            format!("{} does not see it", tool.name()),
+        )),
+        _ => Ok(removed),
+    }
+}
+
+/// Whether all that `rules` says is there.
+///
+/// # Errors
+/// [`Error::Missing`] with the first thing that is not, or the tool's.
+pub fn check(rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
+    for family in Family::ALL {
+        let Some(set) = rules(family) else { continue };
+        let tool = Tool::default_of(family)?;
+        let missing = |text| Err(Error::Missing(format!("{family}: {text}")));
+        if let Some(text) = set.missing(&tool.list()?) {
+            return missing(text);
+        }
+        if set.foreign_words {
+            for rule in &set.entries {
+                if !tool.has_rule(rule)? {
+                    return missing(ruleset::not_found(rule));
+                }
+            }
+        }
+    }
+    Ok(())
+}
