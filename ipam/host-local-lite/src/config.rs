@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use cni::{Config, Error, Request, Route, Version};
+use cni::{Config, Error, Request, Route, Version, code};
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -202,35 +202,43 @@ fn invalid_set(index: usize, error: &InvalidRange) -> Error {
     Error::config(format!("invalid range set {index}: {error}"))
 }
 
-/// The addresses asked for by `CNI_ARGS`, `args.cni.ips` and `runtimeConfig.ips`. Runtimes may
-/// send one by several of these ways.
+/// The addresses asked for by `CNI_ARGS`, `args.cni.ips` and `runtimeConfig.ips`, each once:
+/// runtimes may send one by several of these ways.
 fn requested(arg: Option<&str>, args: &[String], runtime: &[String]) -> Result<Vec<IpAddr>, Error> {
-    let sources = arg
-        .filter(|text| !text.is_empty())
-        .map(|text| ("CNI_ARGS IP", text))
-        .into_iter()
-        .chain(args.iter().map(|text| ("args.cni.ips", text.as_str())))
-        .chain(
-            runtime
-                .iter()
-                .map(|text| ("runtimeConfig.ips", text.as_str())),
-        );
     let mut requested = Vec::new();
-    for (key, text) in sources {
-        let ip = match text.contains('/') {
-            true => parse_cidr(key, text)
-                .map(|net| net.addr())
-                .and_then(|ip| unmapped(key, text, ip)),
-            false => parse_ip(key, text),
-        }
-        .map_err(|error| {
-            Error::config(format!("invalid IP address {text}")).details(error.details)
-        })?;
-        if !requested.contains(&ip) {
-            requested.push(ip);
+    if let Some(text) = arg.filter(|text| !text.is_empty()) {
+        requested.push(requested_ip("IP", text).map_err(|error| Error {
+            code: code::INVALID_ENVIRONMENT,
+            msg: format!(
+                "ARGS: error parsing value of pair \"IP={text}\": {}",
+                error.msg
+            ),
+            details: format!("CNI_ARGS: {}", error.details),
+        })?);
+    }
+    for (key, texts) in [("args.cni.ips", args), ("runtimeConfig.ips", runtime)] {
+        for text in texts {
+            let ip = requested_ip(key, text)?;
+            if !requested.contains(&ip) {
+                requested.push(ip);
+            }
         }
     }
     Ok(requested)
+}
+
+/// An address with or without a prefix, which says nothing here.
+fn requested_ip(key: &str, text: &str) -> Result<IpAddr, Error> {
+    let ip = match text.contains('/') {
+        true => parse_cidr(key, text)
+            .map(|net| net.addr())
+            .and_then(|ip| unmapped(key, text, ip)),
+        false => parse_ip(key, text),
+    };
+    ip.map_err(|error| Error {
+        msg: format!("invalid IP address {text}"),
+        ..error
+    })
 }
 
 fn parse_cidr(key: &str, text: &str) -> Result<IpNet, Error> {

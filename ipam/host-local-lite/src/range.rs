@@ -46,7 +46,7 @@ pub enum InvalidRange {
     /// The first address is outside the subnet, or after the last.
     #[error("RangeStart {0} not in network {1}")]
     Start(IpAddr, IpNet),
-    /// The last address is outside the subnet.
+    /// The last address is outside the subnet, or before the default first.
     #[error("RangeEnd {0} not in network {1}")]
     End(IpAddr, IpNet),
     /// A set without ranges.
@@ -62,8 +62,8 @@ pub enum InvalidRange {
 
 impl Range {
     /// A range of `subnet`. Without `start`, it begins behind the network address; without `end`,
-    /// it ends at the last address (before the broadcast address of IPv4); without `gateway`, that
-    /// is the address behind the network address.
+    /// it ends at the last address, which for IPv4 is the one before the broadcast address unless
+    /// `start` is that; without `gateway`, that is the address behind the network address.
     pub fn new(
         subnet: IpNet,
         start: Option<IpAddr>,
@@ -80,24 +80,22 @@ impl Range {
             return Err(InvalidRange::HostBits(subnet));
         }
         let (first, last) = host_bounds(&subnet);
-        let (start, end) = (start.unwrap_or(first), end.unwrap_or(last));
+        let from = start.unwrap_or(first);
+        let to = end.unwrap_or(last.max(from));
         let gateway = gateway.unwrap_or(first);
         if gateway.is_ipv4() != first.is_ipv4() {
             return Err(InvalidRange::GatewayFamily(gateway, subnet));
         }
-        if !subnet.contains(&start) {
-            return Err(InvalidRange::Start(start, subnet));
+        if !subnet.contains(&from) || start.is_some_and(|start| start > to) {
+            return Err(InvalidRange::Start(from, subnet));
         }
-        if !subnet.contains(&end) {
-            return Err(InvalidRange::End(end, subnet));
-        }
-        if start > end {
-            return Err(InvalidRange::Start(start, subnet));
+        if !subnet.contains(&to) || from > to {
+            return Err(InvalidRange::End(to, subnet));
         }
         Ok(Range {
             subnet,
-            start,
-            end,
+            start: from,
+            end: to,
             gateway,
         })
     }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cni::{Command, Env, code};
+use cni::{Command, Env};
 
 use super::*;
 
@@ -180,8 +180,8 @@ fn requests_that_are_no_addresses_are_refused() {
         (
             "",
             "IP=10.1.0",
-            "invalid IP address 10.1.0",
-            code::INVALID_CONFIG,
+            "ARGS: error parsing value of pair \"IP=10.1.0\": invalid IP address 10.1.0",
+            code::INVALID_ENVIRONMENT,
         ),
     ] {
         let error = read(ipam, others, args).unwrap_err();

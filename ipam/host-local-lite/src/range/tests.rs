@@ -57,6 +57,8 @@ fn ends_may_be_network_and_broadcast() {
     assert!(range.contains(ip("10.0.0.0")) && range.contains(ip("10.0.0.7")));
     assert!(!range.contains(ip("10.0.0.8")) && !range.contains(ip("::a00:1")));
     assert_eq!(range.gateway, ip("192.168.0.1"));
+    let broadcast = self::range("10.0.0.0/29", "10.0.0.7", "", "").unwrap();
+    assert_eq!(broadcast.to_string(), "10.0.0.7-10.0.0.7");
     assert_eq!(range.with_prefix(ip("10.0.0.3")).to_string(), "10.0.0.3/29");
 }
 
@@ -98,6 +100,10 @@ fn refusals_in_the_reference_plugins_words() {
         (
             ["10.1.0.0/16", "10.1.0.9", "10.1.0.8", ""],
             "RangeStart 10.1.0.9 not in network 10.1.0.0/16",
+        ),
+        (
+            ["10.1.0.0/16", "", "10.1.0.0", ""],
+            "RangeEnd 10.1.0.0 not in network 10.1.0.0/16",
         ),
         (
             ["10.1.0.0/16", "", "", "fd00::1"],
