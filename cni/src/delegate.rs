@@ -45,7 +45,7 @@ impl Delegate {
     }
 
     fn exec(&self, command: Command, request: &Request) -> Result<Vec<u8>, Error> {
-        let variables = [("CNI_COMMAND", command.as_str())];
+        let variables = [("CNI_COMMAND", command.as_str().as_ref())];
         exec::call(&self.program, &variables, &request.config.raw)
     }
 }

@@ -223,7 +223,7 @@ pub(crate) fn is_identifier(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
-fn validate_container_id(id: &str) -> Result<(), Error> {
+pub(crate) fn validate_container_id(id: &str) -> Result<(), Error> {
     if is_identifier(id) {
         return Ok(());
     }
@@ -231,7 +231,7 @@ fn validate_container_id(id: &str) -> Result<(), Error> {
 }
 
 /// As the kernel's `dev_valid_name` (net/core/dev.c), which takes at most 15 bytes.
-fn validate_ifname(name: &str) -> Result<(), Error> {
+pub(crate) fn validate_ifname(name: &str) -> Result<(), Error> {
     let refuse = |what: &str| {
         invalid(format!(
             "interface name {what} (CNI_IFNAME is {:?})",

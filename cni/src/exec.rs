@@ -1,5 +1,6 @@
 //! Calling a plugin's program, for delegation and for the runtime's side alike.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ fn is_executable(file: &Path) -> bool {
 /// The error object that the program printed, unchanged; code 100 where it gave none.
 pub(crate) fn call(
     program: &Path,
-    variables: &[(&str, &str)],
+    variables: &[(&str, &OsStr)],
     stdin: &[u8],
 ) -> Result<Vec<u8>, Error> {
     let output = start(program, variables, stdin).map_err(|error| {
@@ -87,7 +88,7 @@ fn failure(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Error {
     })
 }
 
-fn start(program: &Path, variables: &[(&str, &str)], stdin: &[u8]) -> io::Result<Output> {
+fn start(program: &Path, variables: &[(&str, &OsStr)], stdin: &[u8]) -> io::Result<Output> {
     let mut command = std::process::Command::new(program);
     command
         .envs(variables.iter().copied())
@@ -176,7 +177,7 @@ pub(crate) mod tests {
     fn hands_over_input_and_variables() {
         let (_folder, file) = script("p", "echo $CNI_COMMAND; wc -c");
         for len in [0, 1, ALWAYS_FITS, ALWAYS_FITS + 1, 3 << 20] {
-            let got = call(&file, &[("CNI_COMMAND", "ADD")], &vec![b'x'; len]).unwrap();
+            let got = call(&file, &[("CNI_COMMAND", "ADD".as_ref())], &vec![b'x'; len]).unwrap();
             assert_eq!(String::from_utf8(got).unwrap(), format!("ADD\n{len}\n"));
         }
     }

@@ -71,7 +71,12 @@ pub(crate) fn read_tolerant<T: DeserializeOwned + Default>(value: &Value) -> T {
 
 /// The value of `key` in an object, found as [`read`] finds it.
 pub(crate) fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    present(value.as_object()?)
+    get_in(value.as_object()?, key)
+}
+
+/// As [`get`].
+pub(crate) fn get_in<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    present(object)
         .filter(|(name, _)| name.eq_ignore_ascii_case(key))
         .last()
         .map(|(_, value)| value)

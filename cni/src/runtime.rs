@@ -1,1 +1,270 @@
 //! The runtime's side: network configuration lists, capabilities, calling a chain, the cache.
+//!
+//! All of it is synchronous, and a plugin is started in the network namespace of the calling
+//! thread. Files, variables and the order of calls are those of the field's runtimes, so that
+//! their cache and configurations can be used.
+
+mod cache;
+mod input;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{AddResult, Command, Error, Version, code, env, exec, json};
+
+pub use list::NetworkList;
+
+/// Where runtimes cache results unless told otherwise.
+pub const DEFAULT_CACHE: &str = "/var/lib/cni";
+
+/// Where plugins are looked for and results are kept.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    /// The folders of plugins, `CNI_PATH`.
+    pub path: Vec<PathBuf>,
+    /// The cache; results are files in its folder `results`.
+    pub cache: PathBuf,
+}
+
+/// One attachment as a runtime asks for it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuntimeConf {
+    /// `CNI_CONTAINERID`.
+    pub container_id: String,
+    /// `CNI_NETNS`; `None` is sent as the empty text.
+    pub netns: Option<PathBuf>,
+    /// `CNI_IFNAME`.
+    pub ifname: String,
+    /// `CNI_ARGS`.
+    pub args: Vec<(String, String)>,
+    /// What each capability is given, as `portMappings` or `bandwidth`. A plugin sees those that
+    /// its `capabilities` name.
+    pub capability_args: Map<String, Value>,
+}
+
+impl RuntimeConf {
+    fn validate(&self) -> Result<(), Error> {
+        env::validate_container_id(&self.container_id)?;
+        env::validate_ifname(&self.ifname)
+    }
+
+    /// The same, with the arguments that ADD was given where this has none.
+    fn or_cached(&self, cached: &cache::Cached) -> RuntimeConf {
+        let mut conf = self.clone();
+        if conf.args.is_empty() {
+            conf.args.clone_from(&cached.args);
+        }
+        if conf.capability_args.is_empty() {
+            conf.capability_args.clone_from(&cached.capability_args);
+        }
+        conf
+    }
+}
+
+/// Reads the text of `CNI_ARGS`, `K=V;K2=V2`.
+///
+/// # Errors
+/// Code 4 for a pair that is none.
+pub fn parse_args(text: &str) -> Result<Vec<(String, String)>, Error> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    text.split(';')
+        .map(|pair| match pair.split_once('=') {
+            Some((key, value)) if !key.is_empty() && !value.is_empty() && !value.contains('=') => {
+                Ok((key.to_owned(), value.to_owned()))
+            }
+            _ => Err(Error::new(
+                code::INVALID_ENVIRONMENT,
+                format!("invalid CNI_ARGS pair {pair:?}"),
+            )),
+        })
+        .collect()
+}
+
+impl Runtime {
+    /// Calls ADD of each plugin in order, hands each one's result to the next, and caches the
+    /// last. What a chain that fails half-way has made stays until [`Runtime::del`].
+    ///
+    /// # Errors
+    /// The failed plugin's own, named before its message; code 5 where the result is not cached.
+    pub fn add(&self, list: &NetworkList, conf: &RuntimeConf) -> Result<AddResult, Error> {
+        conf.validate()?;
+        let mut result = AddResult::default();
+        let mut printed = None;
+        for plugin in &list.plugins {
+            let input = input::for_attachment(list, plugin, printed.as_ref(), conf);
+            result = self
+                .call(Command::Add, input::kind(plugin), &input, conf)
+                .and_then(|bytes| AddResult::from_bytes(&bytes, list.cni_version))
+                .map_err(|error| failed(plugin, "add", error))?;
+            printed = Some(result.to_json(list.cni_version)?);
+        }
+        if let Some(printed) = printed {
+            cache::store(&self.cache, list, conf, printed)?;
+        }
+        Ok(result)
+    }
+
+    /// Calls CHECK of each plugin in order with the cached result, and with the cached arguments
+    /// where `conf` has none. Does nothing where the list says `disableCheck`.
+    ///
+    /// # Errors
+    /// The failed plugin's own, named before its message; code 1 for a list older than 0.4.0.
+    pub fn check(&self, list: &NetworkList, conf: &RuntimeConf) -> Result<(), Error> {
+        conf.validate()?;
+        if list.cni_version < Version::V0_4_0 {
+            return Err(Error::new(
+                code::INCOMPATIBLE_VERSION,
+                format!(
+                    "configuration version \"{}\" does not support the CHECK command",
+                    list.cni_version
+                ),
+            ));
+        }
+        if list.disable_check {
+            return Ok(());
+        }
+        let cached = cache::load(&self.cache, list, conf);
+        let conf = conf.or_cached(&cached);
+        list.plugins.iter().try_for_each(|plugin| {
+            let input = input::for_attachment(list, plugin, cached.result.as_ref(), &conf);
+            self.call(Command::Check, input::kind(plugin), &input, &conf)
+                .map(|_| ())
+                .map_err(|error| failed(plugin, "check", error))
+        })
+    }
+
+    /// Calls DEL of each plugin, last one first, with the cached result (from 0.4.0 on), and with
+    /// the cached arguments where `conf` has none; then forgets what was cached.
+    ///
+    /// # Errors
+    /// The failed plugin's own, named before its message.
+    pub fn del(&self, list: &NetworkList, conf: &RuntimeConf) -> Result<(), Error> {
+        conf.validate()?;
+        let cached = cache::load(&self.cache, list, conf);
+        let conf = conf.or_cached(&cached);
+        let prev_result = cached
+            .result
+            .filter(|_| list.cni_version >= Version::V0_4_0);
+        for plugin in list.plugins.iter().rev() {
+            let input = input::for_attachment(list, plugin, prev_result.as_ref(), &conf);
+            self.call(Command::Del, input::kind(plugin), &input, &conf)
+                .map_err(|error| failed(plugin, "delete", error))?;
+        }
+        cache::remove(&self.cache, list, &conf);
+        Ok(())
+    }
+
+    /// Calls STATUS of each plugin, where the list's version knows it (1.1.0).
+    ///
+    /// # Errors
+    /// The first plugin's own.
+    pub fn status(&self, list: &NetworkList) -> Result<(), Error> {
+        if list.cni_version < Version::V1_1_0 {
+            return Ok(());
+        }
+        list.plugins.iter().try_for_each(|plugin| {
+            let input = input::for_network(list, plugin);
+            self.call(
+                Command::Status,
+                input::kind(plugin),
+                &input,
+                &RuntimeConf::default(),
+            )
+            .map(|_| ())
+            .map_err(|error| failed(plugin, "status", error))
+        })
+    }
+
+    /// Calls GC of each plugin, where the list's version knows it (1.1.0): whatever belongs to
+    /// none of `valid`, given as container id and interface name, is removed.
+    ///
+    /// # Errors
+    /// Those of all plugins, once each was called.
+    pub fn gc(&self, list: &NetworkList, valid: &[(String, String)]) -> Result<(), Error> {
+        if list.cni_version < Version::V1_1_0 {
+            return Ok(());
+        }
+        let errors = list.plugins.iter().filter_map(|plugin| {
+            let input = input::for_gc(list, plugin, valid);
+            self.call(
+                Command::Gc,
+                input::kind(plugin),
+                &input,
+                &RuntimeConf::default(),
+            )
+            .map_err(|error| failed(plugin, "gc", error))
+            .err()
+        });
+        Error::all(errors.collect())
+    }
+
+    /// The versions that the plugin `kind` speaks, as it lists them.
+    ///
+    /// # Errors
+    /// As [`Runtime::call`]; code 6 for an answer without a list.
+    pub fn versions(&self, kind: &str) -> Result<Vec<String>, Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Answer {
+            supported_versions: Vec<String>,
+        }
+        let input = serde_json::json!({"cniVersion": Version::NEWEST.as_str()}).to_string();
+        let conf = RuntimeConf::default();
+        let printed = self.call(Command::Version, kind, input.as_bytes(), &conf)?;
+        let answer: Result<Answer, _> = json::parse(&printed)
+            .map_err(|error| error.to_string())
+            .and_then(|value| json::read(&value).map_err(|mismatch| mismatch.to_string()));
+        answer
+            .map(|answer| answer.supported_versions)
+            .map_err(|error| {
+                Error::new(
+                    code::DECODING_FAILURE,
+                    format!("cannot read the versions of plugin {kind:?}: {error}"),
+                )
+            })
+    }
+
+    /// One call of the plugin `kind` with `config` on its standard input; what it printed.
+    ///
+    /// # Errors
+    /// The plugin's own; code 4 where it is not found, 7 where its name is none.
+    pub fn call(
+        &self,
+        command: Command,
+        kind: &str,
+        config: &[u8],
+        conf: &RuntimeConf,
+    ) -> Result<Vec<u8>, Error> {
+        let program = exec::find(kind, &self.path)?;
+        let path = std::env::join_paths(&self.path)
+            .map_err(|error| Error::new(code::INVALID_ENVIRONMENT, format!("CNI_PATH: {error}")))?;
+        let args: Vec<_> = conf.args.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let args = args.join(";");
+        let netns = conf.netns.clone().unwrap_or_default();
+        let variables = [
+            ("CNI_COMMAND", command.as_str().as_ref()),
+            ("CNI_CONTAINERID", conf.container_id.as_ref()),
+            ("CNI_NETNS", netns.as_os_str()),
+            ("CNI_IFNAME", conf.ifname.as_ref()),
+            ("CNI_ARGS", args.as_ref()),
+            ("CNI_PATH", path.as_os_str()),
+        ];
+        exec::call(&program, &variables, config)
+    }
+}
+
+/// The plugin's error with its type before the message.
+fn failed(plugin: &Map<String, Value>, verb: &str, error: Error) -> Error {
+    let kind = input::kind(plugin);
+    Error {
+        msg: format!("plugin type={kind:?} failed ({verb}): {}", error.msg),
+        ..error
+    }
+}

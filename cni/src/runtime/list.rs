@@ -1,0 +1,320 @@
+//! Network configuration lists (specification, section "Configuration format").
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::input;
+use crate::{Config, Error, Version, code, config, json};
+
+/// The plugins of one network, in the order of ADD.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkList {
+    /// `name`.
+    pub name: String,
+    /// The newest that we know of `cniVersion` and `cniVersions`; none at all means 0.1.0.
+    pub cni_version: Version,
+    /// `disableCheck`: CHECK is not to be called.
+    pub disable_check: bool,
+    /// `plugins`, each as it was written; at least one, and each has a `type`.
+    pub plugins: Vec<Map<String, Value>>,
+    /// The bytes as they came.
+    pub raw: Vec<u8>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    cni_version: String,
+    cni_versions: Vec<String>,
+    disable_check: Flag,
+}
+
+/// Runtimes take a text for a flag as well.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    Bool(bool),
+    Text(String),
+}
+
+impl Default for Flag {
+    fn default() -> Self {
+        Flag::Bool(false)
+    }
+}
+
+impl Flag {
+    fn is_set(&self) -> bool {
+        match self {
+            Flag::Bool(flag) => *flag,
+            Flag::Text(text) => text.eq_ignore_ascii_case("true"),
+        }
+    }
+}
+
+impl NetworkList {
+    /// Reads a list, or the configuration of a single plugin as a list of one.
+    ///
+    /// # Errors
+    /// Code 6 for what is not JSON or of the wrong type, 7 for a missing name, type or plugin,
+    /// 1 where no version is one that we know.
+    pub fn parse(raw: Vec<u8>) -> Result<NetworkList, Error> {
+        let value = Config::decode(&raw)?;
+        let name = config::network_name(&value)?;
+        let head: Head = json::read(&value).map_err(undecodable)?;
+        let plugins = match json::get(&value, "plugins") {
+            Some(Value::Array(plugins)) => plugins.clone(),
+            Some(other) => return Err(undecodable(format!("\"plugins\" is no list: {other}"))),
+            None => vec![value],
+        };
+        let plugins = plugins
+            .into_iter()
+            .map(into_plugin)
+            .collect::<Result<Vec<_>, _>>()?;
+        if plugins.is_empty() {
+            return Err(Error::config("no plugins in list").details("the key is \"plugins\""));
+        }
+        Ok(NetworkList {
+            name,
+            cni_version: negotiate(&head)?,
+            disable_check: head.disable_check.is_set(),
+            plugins,
+            raw,
+        })
+    }
+
+    /// Reads a file, whatever its name.
+    ///
+    /// # Errors
+    /// Code 5 where it cannot be read, else as [`NetworkList::parse`].
+    pub fn from_file(file: &Path) -> Result<NetworkList, Error> {
+        let raw = std::fs::read(file).map_err(|error| unreadable(file, &error))?;
+        Self::parse(raw).map_err(|error| Error {
+            msg: format!("{}: {}", file.display(), error.msg),
+            ..error
+        })
+    }
+
+    /// The first network called `name` among the files of `folder`: those ending in `.conflist`
+    /// before those in `.conf` and `.json`, each in the order of their names. Files that cannot
+    /// be read do not hide it.
+    ///
+    /// # Errors
+    /// Code 7 where there is none, with what was wrong with other files; 5 where the folder
+    /// cannot be read.
+    pub fn find(folder: &Path, name: &str) -> Result<NetworkList, Error> {
+        let files = configuration_files(folder)?;
+        if files.is_empty() {
+            let folder = folder.display();
+            return Err(Error::config(format!(
+                "no net configurations found in {folder}"
+            )));
+        }
+        let mut bad = Vec::new();
+        for file in files {
+            match Self::from_file(&file) {
+                Ok(list) if list.name == name => return Ok(list),
+                Ok(_) => {}
+                Err(error) => bad.push(error.to_string()),
+            }
+        }
+        let folder = folder.display();
+        let msg = format!("no net configuration with name {name:?} in {folder}");
+        Err(Error::config(msg).details(bad.join("; ")))
+    }
+}
+
+fn undecodable(reason: impl std::fmt::Display) -> Error {
+    Error::new(
+        code::DECODING_FAILURE,
+        format!("error parsing configuration list: {reason}"),
+    )
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    let path = path.display();
+    Error::new(code::IO_FAILURE, format!("cannot read {path}: {error}"))
+}
+
+fn into_plugin(value: Value) -> Result<Map<String, Value>, Error> {
+    let Value::Object(plugin) = value else {
+        return Err(undecodable(format!("a plugin is no object: {value}")));
+    };
+    if input::kind(&plugin).is_empty() {
+        return Err(Error::config("error parsing configuration: missing 'type'"));
+    }
+    Ok(plugin)
+}
+
+fn negotiate(head: &Head) -> Result<Version, Error> {
+    let asked = std::iter::once(&head.cni_version).chain(&head.cni_versions);
+    let asked: Vec<_> = asked.filter(|text| !text.is_empty()).collect();
+    if asked.is_empty() {
+        return Ok(Version::V0_1_0);
+    }
+    let known = asked.iter().filter_map(|text| Version::parse(text));
+    known.max().ok_or_else(|| {
+        let known: Vec<_> = Version::ALL.iter().map(|v| v.as_str()).collect();
+        Error::new(code::INCOMPATIBLE_VERSION, "incompatible CNI versions")
+            .details(format!("config is {asked:?}, known are {known:?}"))
+    })
+}
+
+/// The files of the folder that are configurations by their names, in the order of the search.
+fn configuration_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(|error| unreadable(folder, &error))?,
+    };
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter_map(|path| Some((rank(&path)?, path)))
+        .filter(|(_, path)| !path.is_dir())
+        .collect();
+    files.sort();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+fn rank(path: &Path) -> Option<u8> {
+    match path.extension()?.to_str()? {
+        "conflist" => Some(0),
+        "conf" | "json" => Some(1),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<NetworkList, (u32, String)> {
+        NetworkList::parse(text.into()).map_err(|error| (error.code, error.msg))
+    }
+
+    #[test]
+    fn a_list_and_a_single_configuration() {
+        let list = parse(
+            r#"{"cniVersion": "1.0.0", "name": "n", "disableCheck": "True",
+                "plugins": [{"type": "a", "X": null}, {"Type": "b"}]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            (list.name.as_str(), list.cni_version),
+            ("n", Version::V1_0_0)
+        );
+        assert!(list.disable_check);
+        let kinds: Vec<_> = list.plugins.iter().map(input::kind).collect();
+        assert_eq!(kinds, ["a", "b"]);
+        assert!(list.plugins[0].contains_key("X"));
+
+        let single = parse(r#"{"name": "n", "type": "a", "mtu": 5}"#).unwrap();
+        assert_eq!(single.cni_version, Version::V0_1_0);
+        assert_eq!(single.plugins.len(), 1);
+        assert_eq!(single.plugins[0]["mtu"], 5);
+    }
+
+    #[test]
+    fn the_newest_known_version_is_chosen() {
+        for (versions, expected) in [
+            (r#""cniVersion": "0.4.0""#, Some(Version::V0_4_0)),
+            (
+                r#""cniVersions": ["0.4.0", "1.1.0", "2.0.0", "1.0.0"]"#,
+                Some(Version::V1_1_0),
+            ),
+            (
+                r#""cniVersion": "1.0.0", "cniVersions": ["0.4.0"]"#,
+                Some(Version::V1_0_0),
+            ),
+            (r#""cniVersion": """#, Some(Version::V0_1_0)),
+            (r#""cniVersion": "9.9.9""#, None),
+        ] {
+            let got = parse(&format!(r#"{{"name": "n", "type": "a", {versions}}}"#));
+            assert_eq!(
+                got.map(|list| list.cni_version).ok(),
+                expected,
+                "{versions}"
+            );
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let list = "error parsing configuration list: ";
+        for (text, code, msg) in [
+            (r#"{"plugins": []}"#, 7, "missing network name".to_owned()),
+            (
+                r#"{"name": "n", "plugins": []}"#,
+                7,
+                "no plugins in list".to_owned(),
+            ),
+            (
+                r#"{"name": "n", "plugins": [{}]}"#,
+                7,
+                "error parsing configuration: missing 'type'".to_owned(),
+            ),
+            (
+                r#"{"name": "n"}"#,
+                7,
+                "error parsing configuration: missing 'type'".to_owned(),
+            ),
+            (
+                r#"{"name": "n", "plugins": 5}"#,
+                6,
+                format!("{list}\"plugins\" is no list: 5"),
+            ),
+            (
+                r#"{"name": "n", "plugins": [5]}"#,
+                6,
+                format!("{list}a plugin is no object: 5"),
+            ),
+        ] {
+            assert_eq!(parse(text), Err((code, msg)), "{text}");
+        }
+    }
+
+    #[test]
+    fn found_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        let find = |name: &str| {
+            NetworkList::find(folder.path(), name)
+                .map(|list| input::kind(&list.plugins[0]).to_owned())
+                .map_err(|error| error.to_string())
+        };
+        let place = folder.path().display();
+        assert_eq!(
+            find("n"),
+            Err(format!("no net configurations found in {place}"))
+        );
+        write("00.conf", r#"{"name": "n", "type": "conf"}"#);
+        write(
+            "20.conflist",
+            r#"{"name": "n", "plugins": [{"type": "second"}]}"#,
+        );
+        write(
+            "10.conflist",
+            r#"{"name": "n", "plugins": [{"type": "first"}]}"#,
+        );
+        write(
+            "05.conflist",
+            r#"{"name": "other", "plugins": [{"type": "other"}]}"#,
+        );
+        write("30.json", r#"{"name": "m", "type": "json"}"#);
+        write("01.txt", r#"{"name": "t", "type": "t"}"#);
+        assert_eq!(find("n").as_deref(), Ok("first"));
+        assert_eq!(find("m").as_deref(), Ok("json"));
+        write("00.conflist", "torn");
+        assert_eq!(find("n").as_deref(), Ok("first"));
+        let error = find("t").unwrap_err();
+        assert!(error.starts_with(&format!(
+            "no net configuration with name \"t\" in {place} ("
+        )));
+        assert!(error.contains("00.conflist: "), "{error}");
+        let missing = NetworkList::find(&folder.path().join("none"), "n").unwrap_err();
+        assert!(missing.msg.starts_with("no net configurations found"));
+    }
+}
