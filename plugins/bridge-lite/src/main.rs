@@ -1,2 +1,75 @@
-//! Not written yet.
-fn main() {}
+//! CNI plugin `bridge`: connects a pod to a bridge on the node.
+//!
+//! [`config`] says what was asked for, [`want`] what should then exist; [`add`], [`del`] and
+//! [`check`] make it, unmake it and compare it.
+
+mod add;
+mod bridge;
+mod check;
+mod compare;
+mod config;
+mod del;
+#[cfg(test)]
+mod fixture;
+mod identity;
+mod place;
+mod pod;
+mod sysctls;
+mod want;
+
+use std::process::ExitCode;
+
+use cni::{AddResult, Attachment, Command, Delegate, Error, Plugin, Request};
+use firewall::Owner;
+
+struct BridgePlugin;
+
+impl Plugin for BridgePlugin {
+    const NAME: &'static str = "bridge";
+
+    fn add(&self, request: &Request) -> Result<AddResult, Error> {
+        add::add(request)
+    }
+
+    fn del(&self, request: &Request) -> Result<(), Error> {
+        del::del(request)
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Error> {
+        check::check(request)
+    }
+
+    fn gc(&self, request: &Request) -> Result<(), Error> {
+        hand_on(Command::Gc, request)
+    }
+
+    fn status(&self, request: &Request) -> Result<(), Error> {
+        hand_on(Command::Status, request)
+    }
+}
+
+fn main() -> ExitCode {
+    cni::run(&BridgePlugin)
+}
+
+/// The IPAM plugin that the configuration names; `None` at layer 2.
+fn ipam(request: &Request) -> Result<Option<Delegate>, Error> {
+    match request.config.ipam_type.as_str() {
+        "" => Ok(None),
+        kind => Delegate::find(kind, request).map(Some),
+    }
+}
+
+/// Calls the IPAM plugin, if there is one, with the same verb.
+fn hand_on(command: Command, request: &Request) -> Result<(), Error> {
+    ipam(request)?.map_or(Ok(()), |ipam| ipam.call(command, request))
+}
+
+/// Whose the masquerade rules are.
+fn owner(attachment: &Attachment) -> Owner<'_> {
+    Owner {
+        network: &attachment.network,
+        container_id: &attachment.container_id,
+        ifname: &attachment.ifname,
+    }
+}

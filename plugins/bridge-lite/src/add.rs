@@ -1,0 +1,163 @@
+//! ADD: look, then reserve, then change; undo in reverse.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use cni::{AddResult, Command, Context, Error, Request, Undo, code};
+use firewall::masquerade;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use net::{Link, Netlink, PortFlags, Veth};
+
+use crate::bridge;
+use crate::config::BridgeConfig;
+use crate::place::Place;
+use crate::pod;
+use crate::want::Want;
+use crate::{ipam, owner};
+
+/// A busy node may take long to bring a port up; a pod without one would be of no use.
+const PORT_UP: Duration = Duration::from_secs(10);
+
+/// Makes the attachment.
+pub fn add(request: &Request) -> Result<AddResult, Error> {
+    let config = BridgeConfig::read(request)?;
+    let attachment = request.attachment();
+    let links = Want::links(&config, &attachment);
+    let place = Place::open(request)?;
+    let ipam = ipam(request)?;
+    let stale = look(&place, &links)?;
+
+    let mut undo = Undo::new();
+    let want = match &ipam {
+        Some(ipam) => {
+            let given = ipam.add(request)?;
+            undo.push(|| drop(ipam.call(Command::Del, request)));
+            links.with_ipam(given)?
+        }
+        None => links,
+    };
+    let replaced = bridge::addresses_to_replace(&place.node, &want)?;
+    let addresses = want.pod_addresses();
+    let masquerade = config.ip_masq && config.layer3;
+    if masquerade {
+        masquerade::preflight(&addresses).context("ipMasq: true")?;
+    }
+
+    if let Some(stale) = stale {
+        let deleted = place.node.delete_link(stale.index);
+        deleted.context(format!("failed to delete stale {:?}", stale.name))?;
+    }
+    let bridge = bridge::ensure(&place.node, &want, &replaced)?;
+    let port = connect(&place, &want, &bridge, &mut undo)?;
+    for sysctl in want.node_sysctls() {
+        sysctl.set()?;
+    }
+    pod::configure(&place, &want)?;
+    if masquerade {
+        masquerade::add(owner(&attachment), &addresses).context("failed to set up masquerade")?;
+        undo.push(|| drop(masquerade::delete(owner(&attachment), true)));
+    }
+    if config.container_up {
+        await_port(&place.node, port.index)?;
+    }
+    let result = report(&place, want, request.env.netns.as_deref())?;
+    undo.commit();
+    Ok(result)
+}
+
+/// Sees that nothing is in the way, as far as can be seen before the IPAM has answered. Returns a
+/// host veth that an ADD of the same attachment left when it was killed.
+fn look(place: &Place, want: &Want) -> Result<Option<Link>, Error> {
+    let name = &want.identity.name;
+    let in_pod = place.pod.link(&want.ifname);
+    if in_pod.context("failed to look into the pod")?.is_some() {
+        return Err(taken(want));
+    }
+    bridge::find(&place.node, &want.config.bridge)?;
+    let stale = place.node.link(name);
+    let stale = stale.context(format!("failed to look for {name:?}"))?;
+    if stale.as_ref().is_some_and(|link| !want.identity.owns(link)) {
+        let msg = format!("failed to make veth pair: {name:?} already exists and is not ours");
+        return Err(Error::new(code::ALREADY_EXISTS, msg));
+    }
+    if want.config.ip_masq && want.config.layer3 {
+        let tools = |any: IpNet| masquerade::preflight(&[any]);
+        tools(Ipv4Net::default().into())
+            .or_else(|_| tools(Ipv6Net::default().into()))
+            .context("ipMasq: true")?;
+    }
+    Ok(stale)
+}
+
+fn taken(want: &Want) -> Error {
+    let msg = format!(
+        "container veth name ({:?}) peer provided ({:?}) already exists",
+        want.ifname, want.identity.name
+    );
+    Error::new(code::ALREADY_EXISTS, msg).details(format!("CNI_IFNAME={}", want.ifname))
+}
+
+/// Makes the veth pair, a port of the bridge from its first moment.
+fn connect<'u>(
+    place: &'u Place,
+    want: &Want,
+    bridge: &Link,
+    undo: &mut Undo<'u>,
+) -> Result<Link, Error> {
+    let failed = "failed to make veth pair";
+    let identity = &want.identity;
+    let made = place.node.create_veth(&Veth {
+        name: &identity.name,
+        mac: Some(identity.mac),
+        group: identity.group,
+        mtu: want.config.mtu,
+        master: Some(bridge.index),
+        peer_name: &want.ifname,
+        peer_mac: want.config.mac,
+        peer_netns: &place.netns,
+    });
+    match made {
+        Err(error) if bridge::is(&error, ErrorKind::AlreadyExists) => return Err(taken(want)),
+        other => other.context(failed)?,
+    }
+    let name = identity.name.clone();
+    undo.push(move || {
+        if let Ok(Some(link)) = place.node.link(&name) {
+            drop(place.node.delete_link(link.index));
+        }
+    });
+    let port = expect(&place.node, &identity.name)?;
+    let alias = place.node.set_alias(port.index, &identity.alias);
+    alias.context(format!("failed to set the alias of {:?}", identity.name))?;
+    if want.port_flags() != PortFlags::default() {
+        let flags = place.node.set_port(port.index, want.port_flags());
+        flags.context(format!(
+            "failed to set hairpin {} and isolated {} on {:?}",
+            want.config.hairpin, want.config.isolated, identity.name
+        ))?;
+    }
+    Ok(port)
+}
+
+/// A link that was just made, or seen.
+fn expect(netlink: &Netlink, name: &str) -> Result<Link, Error> {
+    let link = netlink.link(name);
+    link.context(format!("failed to look up {name:?}"))?
+        .ok_or_else(|| Error::system(format!("link {name:?} vanished")))
+}
+
+fn await_port(node: &Netlink, port: u32) -> Result<(), Error> {
+    node.wait_oper_up(port, PORT_UP).map_err(|error| {
+        Error::system("bridge port in error state: lower-layer-down").details(error.to_string())
+    })
+}
+
+/// The result; hardware addresses are read last, since udev may have set others.
+fn report(place: &Place, want: Want, netns: Option<&Path>) -> Result<AddResult, Error> {
+    let bridge = expect(&place.node, &want.config.bridge)?;
+    let port = expect(&place.node, &want.identity.name)?;
+    let pod = expect(&place.pod, &want.ifname)?;
+    let sandbox = netns.map(Path::to_string_lossy).unwrap_or_default();
+    Ok(want.result(&bridge, &port, &pod, &sandbox))
+}

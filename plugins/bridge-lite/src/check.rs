@@ -1,0 +1,103 @@
+//! CHECK: reads what there is and has [`compare`] compare it with what ADD made.
+
+use cni::{AddResult, Command, Context, Error, Request};
+use firewall::masquerade;
+use net::{Link, Netlink};
+
+use crate::compare::{self, Previous};
+use crate::config::BridgeConfig;
+use crate::place::Place;
+use crate::sysctls::Sysctl;
+use crate::want::Want;
+use crate::{hand_on, owner};
+
+/// Whether all is as ADD made it.
+pub fn check(request: &Request) -> Result<(), Error> {
+    let config = BridgeConfig::read(request)?;
+    let attachment = request.attachment();
+    let place = Place::open(request)?;
+    hand_on(Command::Check, request)?;
+    let result: AddResult = request
+        .config
+        .prev_result()?
+        .ok_or_else(|| Error::config("Required prevResult missing"))?;
+    let want = Want::links(&config, &attachment).with_previous(&result)?;
+    let sandbox = request.env.netns.as_deref().unwrap_or("".as_ref());
+    let previous = Previous::of(&result, &want, &sandbox.to_string_lossy())?;
+
+    let bridge = node_bridge(&place.node, &want, &previous)?;
+    let (pod, port) = pair(&place, &want)?;
+    compare::pair(&want, &previous, &pod, &port)?;
+    compare::port(&want, &port, bridge.index)?;
+    compare::pod_link(&want, &previous, &pod)?;
+    pod_network(&place, &want, pod.index)?;
+    want.node_sysctls().iter().try_for_each(Sysctl::check)?;
+    let sysctls = want.pod_sysctls();
+    let same = || sysctls.iter().try_for_each(Sysctl::check);
+    place
+        .netns
+        .enter(same)
+        .context("failed to enter the pod")??;
+    if config.ip_masq && config.layer3 {
+        masquerade::check(owner(&attachment), &want.pod_addresses())
+            .map_err(|error| Error::check(error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn node_bridge(node: &Netlink, want: &Want, previous: &Previous) -> Result<Link, Error> {
+    let name = &want.config.bridge;
+    let bridge = node.link(name);
+    let bridge = bridge.context(format!("failed to look up {name:?}"))?;
+    let bridge = bridge.ok_or_else(|| Error::check(format!("bridge {name} was not found")))?;
+    compare::bridge(want, previous, &bridge)?;
+    let wanted = want.bridge_addresses();
+    if !wanted.is_empty() {
+        let existing = node.addresses(bridge.index);
+        let existing = existing.context(format!("failed to list addresses of {name:?}"))?;
+        compare::addresses(name, &wanted, &existing)?;
+    }
+    Ok(bridge)
+}
+
+/// Both ends of the veth pair: the pod's, and the host's by its derived name or, where a reference
+/// plugin made it, as the pod's end's peer.
+fn pair(place: &Place, want: &Want) -> Result<(Link, Link), Error> {
+    let ifname = &want.ifname;
+    let pod = place.pod.link(ifname);
+    let pod = pod
+        .context(format!("failed to look up {ifname:?}"))?
+        .ok_or_else(|| Error::check(format!("interface {ifname} was not found in the pod")))?;
+    let failed = "failed to look up the host veth";
+    let port = match place.node.link(&want.identity.name).context(failed)? {
+        Some(port) => Some(port),
+        None => match pod.peer {
+            Some(peer) => place.node.link_by_index(peer).context(failed)?,
+            None => None,
+        },
+    };
+    Ok((pod, port.ok_or_else(|| compare::no_port(want))?))
+}
+
+fn pod_network(place: &Place, want: &Want, index: u32) -> Result<(), Error> {
+    if want.ips.is_empty() {
+        return Ok(());
+    }
+    let addresses = place.pod.addresses(index);
+    let addresses = addresses.context("failed to list the pod's addresses")?;
+    compare::addresses(&want.ifname, &want.pod_addresses(), &addresses)?;
+    let routes = place.pod.routes(index);
+    let mut routes = routes.context("failed to list the pod's routes")?;
+    if compare::routes(want, index, &routes).is_err() {
+        // A later plugin may lead some by another link.
+        let links = place
+            .pod
+            .links()
+            .context("failed to list the pod's links")?;
+        for link in links.iter().filter(|link| link.index != index) {
+            let more = place.pod.routes(link.index);
+            routes.extend(more.context("failed to list the pod's routes")?);
+        }
+    }
+    compare::routes(want, index, &routes)
+}

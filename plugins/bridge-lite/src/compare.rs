@@ -1,0 +1,220 @@
+//! What CHECK calls a difference: pure comparisons of what is there with what is wanted and with
+//! what the chain's ADD returned. Additions by others are no difference, and neither is what that
+//! result itself says otherwise.
+
+#[cfg(test)]
+mod tests;
+
+use cni::{AddResult, Error, Interface};
+use ipnet::IpNet;
+use net::{Address, Link, Mac, Route};
+
+use crate::want::{Want, is_ipv6};
+
+/// The final result of the chain's ADD.
+#[derive(Debug)]
+pub struct Previous<'a> {
+    result: &'a AddResult,
+    pod: &'a Interface,
+}
+
+impl<'a> Previous<'a> {
+    /// Finds the pod's interface in it.
+    pub fn of(result: &'a AddResult, want: &Want, sandbox: &str) -> Result<Self, Error> {
+        let named = |i: &&Interface| i.name == want.ifname && !i.sandbox.is_empty();
+        let mut candidates = result.interfaces.iter().filter(named);
+        let Some(first) = candidates.next() else {
+            let msg = format!("interface {} is not in prevResult", want.ifname);
+            return Err(Error::check(msg));
+        };
+        let here = |i: &&Interface| i.sandbox == sandbox;
+        let pod = std::iter::once(first).chain(candidates).find(here);
+        let pod = pod.ok_or_else(|| {
+            Error::check(format!(
+                "Sandbox in prevResult {} doesn't match configured netns: {sandbox}",
+                first.sandbox
+            ))
+        })?;
+        Ok(Previous { result, pod })
+    }
+
+    fn node_link(&self, name: &str) -> Option<&Interface> {
+        let mut links = self.result.interfaces.iter();
+        links.find(|i| i.name == name && i.sandbox.is_empty())
+    }
+}
+
+/// The bridge: up, promiscuous where asked, with the MAC that was told.
+pub fn bridge(want: &Want, previous: &Previous, bridge: &Link) -> Result<(), Error> {
+    let name = &bridge.name;
+    let told = previous.node_link(name).map_or("", |told| &told.mac);
+    if bridge.kind != "bridge" {
+        let msg = format!("Interface {name} does not have link type of bridge");
+        return Err(Error::check(msg));
+    }
+    if !bridge.up {
+        return Err(Error::check(format!("bridge {name} is down")));
+    }
+    if want.config.promiscuous && !bridge.promiscuous {
+        let msg = format!(
+            "Bridge interface {name} configured promisc Mode true doesn't match current state: false"
+        );
+        return Err(Error::check(msg));
+    }
+    if !same_mac(told, bridge.mac) {
+        let msg = format!("Bridge interface {name} Mac doesn't match: {told}");
+        return Err(Error::check(msg));
+    }
+    Ok(())
+}
+
+/// The host veth is gone, or none of ours.
+pub fn no_port(want: &Want) -> Error {
+    Error::check(format!(
+        "CNI veth created for bridge {} was not found",
+        want.config.bridge
+    ))
+}
+
+/// The two ends belong together, and the host's is the one that was made.
+pub fn pair(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result<(), Error> {
+    let name = &want.ifname;
+    if pod.kind != "veth" {
+        let msg = format!("Error: Container interface {name} not of type veth");
+        return Err(Error::check(msg));
+    }
+    let known = port.name == want.identity.name || previous.node_link(&port.name).is_some();
+    let ends = pod.peer == Some(port.index) && port.peer == Some(pod.index);
+    if port.kind != "veth" || !known || !ends {
+        return Err(no_port(want).details(format!("{name} and {} are no pair", port.name)));
+    }
+    Ok(())
+}
+
+/// The host veth: up, a port of the bridge, with its flags, MTU and marks. Its MAC is not looked
+/// at: udev may set another, and nothing depends on it.
+pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
+    let (config, identity, name) = (want.config, &want.identity, &port.name);
+    if port.master != Some(bridge) {
+        let msg = format!("{name} is no port of {}", config.bridge);
+        return Err(no_port(want).details(msg));
+    }
+    if !port.up {
+        return Err(Error::check(format!("interface {name} is down")));
+    }
+    if config.container_up && !port.oper_up {
+        return Err(Error::check(format!("interface {name} has no carrier")));
+    }
+    let flags = port.port.unwrap_or_default();
+    if flags != want.port_flags() {
+        return Err(Error::check(format!(
+            "port {name} has hairpin {} and isolated {}, not {} and {}",
+            flags.hairpin, flags.isolated, config.hairpin, config.isolated
+        )));
+    }
+    same_mtu(port, config.mtu)?;
+    // A link that a reference plugin made carries no marks.
+    let ours = port.name == identity.name;
+    if ours && (port.group != identity.group || port.alias != identity.alias) {
+        return Err(Error::check(format!(
+            "interface {name} has group {} and alias {:?}, not {} and {:?}",
+            port.group, port.alias, identity.group, identity.alias
+        )));
+    }
+    Ok(())
+}
+
+/// The pod's interface: up, with the MAC and MTU that were told.
+pub fn pod_link(want: &Want, previous: &Previous, link: &Link) -> Result<(), Error> {
+    let name = &link.name;
+    if want.config.container_up && !link.up {
+        return Err(Error::check(format!("interface {name} of the pod is down")));
+    }
+    let told = &previous.pod.mac;
+    if !same_mac(told, link.mac) {
+        let is = link.mac.map(|mac| mac.to_string()).unwrap_or_default();
+        return Err(Error::check(format!(
+            "Interface {name} Mac {told} doesn't match container Mac: {is}"
+        )));
+    }
+    same_mtu(
+        link,
+        previous.pod.mtu.filter(|mtu| *mtu != 0).or(want.config.mtu),
+    )
+}
+
+fn same_mtu(link: &Link, wanted: Option<u32>) -> Result<(), Error> {
+    match wanted {
+        Some(mtu) if mtu != link.mtu => Err(Error::check(format!(
+            "interface {} has mtu {}, not {mtu}",
+            link.name, link.mtu
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a link has the MAC that was told; an empty one tells nothing.
+fn same_mac(told: &str, mac: Option<Mac>) -> bool {
+    told.is_empty() || told.parse().is_ok_and(|told: Mac| mac == Some(told))
+}
+
+/// Every wanted address is on the interface and usable.
+pub fn addresses(link: &str, wanted: &[IpNet], existing: &[Address]) -> Result<(), Error> {
+    for net in wanted {
+        let Some(address) = existing.iter().find(|address| address.net == *net) else {
+            let msg = format!("Failed to match addr {net} on interface {link}");
+            return Err(Error::check(msg));
+        };
+        if address.dad_failed {
+            return Err(Error::check(format!(
+                "link {link} has address {net} in DADFAILED state"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Every wanted route is there, and the one that leads to each address's own network.
+pub fn routes(want: &Want, index: u32, existing: &[Route]) -> Result<(), Error> {
+    let networks = want.pod_addresses();
+    let connected = networks
+        .iter()
+        .filter(|net| net.prefix_len() < net.max_prefix_len())
+        .map(|net| Route::new(net.trunc(), None, index));
+    for wanted in connected.chain(want.pod_routes(index)) {
+        // A gateway in none of the pod's networks here is reached by what a later plugin made.
+        let by_others = wanted
+            .gateway
+            .is_some_and(|gateway| !networks.iter().any(|net| net.contains(&gateway)));
+        let serves =
+            |route: &Route| (route.index == index || by_others) && is_as_wanted(route, &wanted);
+        if !existing.iter().any(serves) {
+            return Err(missing_route(&wanted));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a route is the wanted one. A table, metric, MTU or scope that was not asked for may be
+/// anything: later plugins move routes into tables of their own.
+fn is_as_wanted(route: &Route, wanted: &Route) -> bool {
+    fn as_asked<T: PartialEq>(asked: Option<T>, is: Option<T>) -> bool {
+        asked.is_none() || asked == is
+    }
+    route.dst == wanted.dst
+        && route.gateway == wanted.gateway
+        && as_asked(wanted.table, route.table.or(Some(254)))
+        && as_asked(wanted.priority, route.priority)
+        && as_asked(wanted.mtu, route.mtu)
+        && as_asked(wanted.advmss, route.advmss)
+        // The kernel keeps no scope for IPv6.
+        && (is_ipv6(wanted.dst) || as_asked(wanted.scope, route.scope.or(Some(0))))
+}
+
+fn missing_route(wanted: &Route) -> Error {
+    let gateway = wanted.gateway.map(|gateway| format!(" via {gateway}"));
+    let route = format!("{}{}", wanted.dst, gateway.unwrap_or_default());
+    Error::check(format!(
+        "Expected Route {{{route}}} not found in routing table"
+    ))
+}

@@ -1,0 +1,440 @@
+//! The plugin's configuration: the keys as written, and what they mean with every default applied.
+
+use cni::{Dns, Error, Request, Version, code};
+use net::Mac;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Bridge where the configuration names none.
+const DEFAULT_BRIDGE: &str = "cni0";
+
+/// The keys of `CNI_ARGS` that this plugin understands.
+const KNOWN_ARGS: &[&str] = &["MAC"];
+
+/// The keys as they are written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Keys {
+    bridge: String,
+    is_gateway: bool,
+    is_default_gateway: bool,
+    force_address: bool,
+    ip_masq: bool,
+    ip_masq_backend: String,
+    mtu: i64,
+    hairpin_mode: bool,
+    promisc_mode: bool,
+    vlan: i64,
+    vlan_trunk: Vec<Value>,
+    preserve_default_vlan: bool,
+    macspoofchk: bool,
+    enabledad: bool,
+    disable_container_interface: bool,
+    port_isolation: bool,
+    dns: DnsKeys,
+    args: Args,
+    runtime_config: WithMac,
+}
+
+/// `dns`: a list that is there, even an empty one, replaces the IPAM's settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DnsKeys {
+    nameservers: Option<Vec<String>>,
+    domain: String,
+    search: Option<Vec<String>>,
+    options: Option<Vec<String>>,
+}
+
+/// `args`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Args {
+    cni: WithMac,
+}
+
+/// `args.cni` and `runtimeConfig`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WithMac {
+    mac: String,
+}
+
+/// The little that DEL needs; a key of the wrong type counts as absent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DelConfig {
+    bridge: String,
+    /// ADD may have made masquerade rules.
+    pub ip_masq: bool,
+}
+
+impl DelConfig {
+    /// Reads what there is; never fails.
+    pub fn read(request: &Request) -> DelConfig {
+        request.config.read_tolerant()
+    }
+
+    /// Name of the bridge.
+    pub fn bridge(&self) -> &str {
+        bridge_or_default(&self.bridge)
+    }
+}
+
+/// What ADD and CHECK work by: validated, every default applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BridgeConfig {
+    /// Name of the bridge.
+    pub bridge: String,
+    /// An IPAM plugin gives addresses; else the attachment is layer 2 only.
+    pub layer3: bool,
+    /// The bridge gets the gateways' addresses.
+    pub is_gateway: bool,
+    /// The pod gets a default route by them; implies `is_gateway`.
+    pub is_default_gateway: bool,
+    /// A conflicting address of the bridge is replaced.
+    pub force_address: bool,
+    /// Traffic that leaves the pod's network gets the node's address.
+    pub ip_masq: bool,
+    /// Of both ends of the veth pair, and of a bridge made now, in bytes; `None` for the kernel's
+    /// default.
+    pub mtu: Option<u32>,
+    /// A frame may leave by the port it came in.
+    pub hairpin: bool,
+    /// The bridge is promiscuous.
+    pub promiscuous: bool,
+    /// No frame passes to another isolated port.
+    pub isolated: bool,
+    /// IPv6 duplicate address detection stays on.
+    pub dad: bool,
+    /// The pod's interface is brought up.
+    pub container_up: bool,
+    /// MAC that was asked for the pod's interface.
+    pub mac: Option<Mac>,
+    /// Replaces the IPAM's resolver settings.
+    pub dns: Option<Dns>,
+}
+
+impl BridgeConfig {
+    /// Reads and validates the configuration and `CNI_ARGS`.
+    ///
+    /// # Errors
+    /// Code 6 for a wrong type, 2 for a key that is not supported, 7 for an invalid value, 4 for
+    /// invalid `CNI_ARGS`.
+    pub fn read(request: &Request) -> Result<BridgeConfig, Error> {
+        let keys: Keys = request.config.read().map_err(|mut error: Error| {
+            error.msg = format!("failed to load netconf: {}", error.msg);
+            error
+        })?;
+        refuse_unsupported(&keys)?;
+        let args_mac = request.env.arg("MAC", KNOWN_ARGS)?.unwrap_or_default();
+        let config = BridgeConfig {
+            bridge: bridge_name(&keys.bridge)?,
+            layer3: !request.config.ipam_type.is_empty(),
+            is_gateway: keys.is_gateway || keys.is_default_gateway,
+            is_default_gateway: keys.is_default_gateway,
+            force_address: keys.force_address,
+            ip_masq: keys.ip_masq,
+            mtu: mtu(keys.mtu)?,
+            hairpin: keys.hairpin_mode,
+            promiscuous: keys.promisc_mode,
+            isolated: keys.port_isolation,
+            dad: keys.enabledad,
+            container_up: !keys.disable_container_interface,
+            mac: mac(&[
+                ("runtimeConfig.mac", &keys.runtime_config.mac),
+                ("args.cni.mac", &keys.args.cni.mac),
+                ("MAC of CNI_ARGS", &args_mac),
+            ])?,
+            dns: dns(keys.dns),
+        };
+        config.consistent(request.config.cni_version)?;
+        Ok(config)
+    }
+
+    /// Refuses what is fine key by key and makes no sense together.
+    fn consistent(&self, version: Version) -> Result<(), Error> {
+        if self.hairpin && self.promiscuous {
+            return Err(Error::config(
+                "cannot set hairpin mode and promiscuous mode at the same time",
+            )
+            .details("hairpinMode and promiscMode are both true; at most one may be"));
+        }
+        if self.layer3 && !self.container_up {
+            return Err(Error::config(
+                "cannot use IPAM when DisableContainerInterface flag is set",
+            )
+            .details("disableContainerInterface is true: leave ipam.type empty"));
+        }
+        if !self.layer3 && version < Version::V0_3_0 {
+            return Err(
+                Error::config("cannot convert: no valid IP addresses").details(format!(
+                    "a result of cniVersion {version} needs an address, and ipam.type is empty; \
+                 set ipam.type, or cniVersion to 0.3.0 or newer"
+                )),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn bridge_or_default(name: &str) -> &str {
+    if name.is_empty() {
+        DEFAULT_BRIDGE
+    } else {
+        name
+    }
+}
+
+/// Keys that other implementations know and this one does not (yet): to ignore them would give the
+/// pod another network than was asked for.
+fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
+    let refuse = |key: &str, value: &dyn std::fmt::Display, allowed: &str| {
+        let msg = format!("{key}: {value} is not supported");
+        Err(Error::new(code::UNSUPPORTED_FIELD, msg).details(format!("allowed: {allowed}")))
+    };
+    if keys.vlan != 0 {
+        return refuse("vlan", &keys.vlan, "0 or absent");
+    }
+    if !keys.vlan_trunk.is_empty() {
+        let value = Value::Array(keys.vlan_trunk.clone());
+        return refuse("vlanTrunk", &value, "an empty list or absent");
+    }
+    if keys.preserve_default_vlan {
+        return refuse("preserveDefaultVlan", &true, "false or absent");
+    }
+    if keys.macspoofchk {
+        return refuse("macspoofchk", &true, "false or absent");
+    }
+    match keys.ip_masq_backend.as_str() {
+        "" | "iptables" => Ok(()),
+        "nftables" => refuse("ipMasqBackend", &"\"nftables\"", "\"iptables\" or absent"),
+        other => Err(
+            Error::config(format!("unknown ipmasq backend {other:?}")).details(format!(
+                "ipMasqBackend: {other:?}; allowed: \"iptables\" or absent"
+            )),
+        ),
+    }
+}
+
+/// The kernel's rules for interface names (`dev_valid_name` of net/core/dev.c); a `%` would be a
+/// pattern to it.
+fn bridge_name(written: &str) -> Result<String, Error> {
+    let name = bridge_or_default(written);
+    let forbidden = |c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%' | '\0');
+    if name.len() > 15 || matches!(name, "." | "..") || name.contains(forbidden) {
+        return Err(
+            Error::config(format!("bridge: {name:?} is not an interface name"))
+                .details("allowed: 1 to 15 bytes without `/`, `:`, `%` or white space"),
+        );
+    }
+    Ok(name.to_owned())
+}
+
+/// `mtu` in bytes: 0 stands for the kernel's default, 68 is IPv4's minimum (RFC 791), 65535 the
+/// largest that a veth takes.
+fn mtu(written: i64) -> Result<Option<u32>, Error> {
+    match u32::try_from(written) {
+        Ok(0) => Ok(None),
+        Ok(mtu @ 68..=65535) => Ok(Some(mtu)),
+        _ => Err(Error::config(format!("mtu: {written} is out of range"))
+            .details("allowed: 0 for the default, or 68 to 65535 bytes")),
+    }
+}
+
+/// The first source that names a MAC.
+fn mac(sources: &[(&str, &str)]) -> Result<Option<Mac>, Error> {
+    let Some((key, text)) = sources.iter().find(|(_, text)| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let invalid = |why: String| {
+        Error::config(format!("failed to make veth pair: {why}")).details(format!(
+            "{key}: {text:?}; allowed: a unicast Ethernet address, as 02:42:ac:11:00:02"
+        ))
+    };
+    let mac: Mac = text
+        .parse()
+        .map_err(|error: net::link::InvalidMac| invalid(error.to_string()))?;
+    let Mac([first, ..]) = mac;
+    if first & 1 == 1 || mac == Mac([0; 6]) {
+        return Err(invalid(format!(
+            "address {text}: not a unicast MAC address"
+        )));
+    }
+    Ok(Some(mac))
+}
+
+fn dns(keys: DnsKeys) -> Option<Dns> {
+    let given = keys.nameservers.is_some()
+        || keys.search.is_some()
+        || keys.options.is_some()
+        || !keys.domain.is_empty();
+    given.then(|| Dns {
+        nameservers: keys.nameservers.unwrap_or_default(),
+        domain: keys.domain,
+        search: keys.search.unwrap_or_default(),
+        options: keys.options.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::request;
+
+    fn read(keys: &str) -> Result<BridgeConfig, Error> {
+        BridgeConfig::read(&request(keys, ""))
+    }
+
+    #[test]
+    fn nothing_but_the_name_gives_every_default() {
+        let config = read("").unwrap();
+        let expected = BridgeConfig {
+            bridge: "cni0".into(),
+            container_up: true,
+            ..BridgeConfig::default()
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let config = read(
+            r#", "bridge": "br1", "isGateway": true, "forceAddress": true, "ipMasq": true,
+               "mtu": 1400, "hairpinMode": true, "enabledad": true, "portIsolation": true,
+               "ipMasqBackend": "iptables", "ipam": {"type": "host-local"},
+               "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": false, "macspoofchk": null,
+               "dns": {"nameservers": ["10.0.0.1"]}, "runtimeConfig": {"mac": "02:00:00:00:00:01"}"#,
+        )
+        .unwrap();
+        let expected = BridgeConfig {
+            bridge: "br1".into(),
+            layer3: true,
+            is_gateway: true,
+            is_default_gateway: false,
+            force_address: true,
+            ip_masq: true,
+            mtu: Some(1400),
+            hairpin: true,
+            promiscuous: false,
+            isolated: true,
+            dad: true,
+            container_up: true,
+            mac: Some(Mac([2, 0, 0, 0, 0, 1])),
+            dns: Some(Dns {
+                nameservers: vec!["10.0.0.1".into()],
+                ..Dns::default()
+            }),
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn the_default_gateway_is_a_gateway() {
+        assert!(read(r#", "isDefaultGateway": true"#).unwrap().is_gateway);
+    }
+
+    #[test]
+    fn what_is_refused_names_key_value_and_code() {
+        let table = [
+            (r#""vlan": 5"#, 2, "vlan: 5 "),
+            (
+                r#""vlanTrunk": [{"id": 3}]"#,
+                2,
+                r#"vlanTrunk: [{"id":3}] "#,
+            ),
+            (
+                r#""preserveDefaultVlan": true"#,
+                2,
+                "preserveDefaultVlan: true ",
+            ),
+            (r#""macspoofchk": true"#, 2, "macspoofchk: true "),
+            (
+                r#""ipMasqBackend": "nftables""#,
+                2,
+                r#"ipMasqBackend: "nftables" "#,
+            ),
+            (
+                r#""ipMasqBackend": "pf""#,
+                7,
+                r#"unknown ipmasq backend "pf""#,
+            ),
+            (r#""bridge": "a/b""#, 7, r#"bridge: "a/b" "#),
+            (r#""bridge": "br%d""#, 7, r#"bridge: "br%d" "#),
+            (r#""bridge": "sixteen-bytes-xx""#, 7, "bridge: "),
+            (r#""mtu": -1"#, 7, "mtu: -1 "),
+            (r#""mtu": 67"#, 7, "mtu: 67 "),
+            (r#""mtu": 65536"#, 7, "mtu: 65536 "),
+            (r#""mtu": "1500""#, 6, "failed to load netconf: "),
+            (
+                r#""hairpinMode": true, "promiscMode": true"#,
+                7,
+                "cannot set hairpin mode and promiscuous mode at the same time",
+            ),
+            (
+                r#""disableContainerInterface": true, "ipam": {"type": "host-local"}"#,
+                7,
+                "cannot use IPAM when DisableContainerInterface flag is set",
+            ),
+            (
+                r#""cniVersion": "0.2.0""#,
+                7,
+                "cannot convert: no valid IP addresses",
+            ),
+            (
+                r#""args": {"cni": {"mac": "zz"}}"#,
+                7,
+                "failed to make veth pair: address zz: invalid MAC address",
+            ),
+            (
+                r#""args": {"cni": {"mac": "01:00:00:00:00:01"}}"#,
+                7,
+                "failed to make veth pair: address 01:00:00:00:00:01: not a unicast MAC address",
+            ),
+        ];
+        for (keys, code, start) in table {
+            let error = read(&format!(", {keys}")).unwrap_err();
+            assert_eq!(error.code, code, "{keys}: {error}");
+            assert!(error.msg.starts_with(start), "{keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_mac_of_the_highest_source_wins() {
+        let cni = r#""args": {"cni": {"mac": "02:00:00:00:00:02"}}"#;
+        let runtime = r#""runtimeConfig": {"mac": "02:00:00:00:00:03"}"#;
+        let args = "IgnoreUnknown=1;MAC=02:00:00:00:00:01";
+        let last_byte = |keys: &str| {
+            let config = BridgeConfig::read(&request(keys, args)).unwrap();
+            config.mac.map(|Mac([.., last])| last)
+        };
+        assert_eq!(last_byte(""), Some(1));
+        assert_eq!(last_byte(&format!(", {cni}")), Some(2));
+        assert_eq!(last_byte(&format!(", {cni}, {runtime}")), Some(3));
+    }
+
+    #[test]
+    fn unknown_args_are_refused_unless_they_are_to_be_ignored() {
+        let error = BridgeConfig::read(&request("", "IP=10.1.0.9")).unwrap_err();
+        assert_eq!(error.code, code::INVALID_ENVIRONMENT);
+        assert!(BridgeConfig::read(&request("", "IP=10.1.0.9;IgnoreUnknown=1")).is_ok());
+    }
+
+    #[test]
+    fn an_empty_resolver_list_still_replaces() {
+        let with = |dns: &str| read(&format!(r#", "dns": {dns}"#)).unwrap().dns;
+        assert_eq!(with("{}"), None);
+        assert_eq!(with(r#"{"search": null, "domain": ""}"#), None);
+        assert_eq!(with(r#"{"search": []}"#), Some(Dns::default()));
+    }
+
+    #[test]
+    fn del_reads_what_it_can() {
+        let config = DelConfig::read(&request(
+            r#", "bridge": 5, "ipMasq": true, "vlan": 9999, "mtu": "x""#,
+            "",
+        ));
+        assert_eq!(config.bridge(), "cni0");
+        assert!(config.ip_masq);
+    }
+}

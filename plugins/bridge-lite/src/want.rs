@@ -1,0 +1,294 @@
+//! What an attachment should have: the one description that ADD makes so, CHECK compares with what
+//! is there, and the result tells. Pure: from the attachment, the configuration and the IPAM's (or
+//! the previous) result.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use cni::{AddResult, Attachment, Dns, Error, Interface, IpConfig};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use net::{Link, PortFlags, Route};
+
+use crate::config::BridgeConfig;
+use crate::identity::Identity;
+use crate::sysctls::Sysctl;
+
+/// Place of the pod's interface in the result, after the bridge and the host veth.
+const POD_INTERFACE: i64 = 2;
+
+/// Least MTU of a link that IPv6 runs on, in bytes (RFC 8200, section 5).
+const IPV6_MIN_MTU: u32 = 1280;
+
+/// `RT_TABLE_MAIN` of linux/rtnetlink.h.
+const MAIN_TABLE: u32 = 254;
+
+/// What should exist for an attachment.
+#[derive(Debug, Clone)]
+pub struct Want<'a> {
+    /// What was asked for.
+    pub config: &'a BridgeConfig,
+    /// Name and marks of the host veth.
+    pub identity: Identity,
+    /// The pod's interface.
+    pub ifname: String,
+    /// Its addresses, each with its gateway.
+    pub ips: Vec<IpConfig>,
+    /// The pod's routes as the result tells them.
+    pub routes: Vec<cni::Route>,
+    /// Resolver settings.
+    pub dns: Dns,
+}
+
+impl<'a> Want<'a> {
+    /// The links alone: all there is at layer 2, and all that is known before the IPAM answers.
+    pub fn links(config: &'a BridgeConfig, attachment: &Attachment) -> Want<'a> {
+        Want {
+            config,
+            identity: Identity::of(attachment),
+            ifname: attachment.ifname.clone(),
+            ips: Vec::new(),
+            routes: Vec::new(),
+            dns: config.dns.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Adds what the IPAM gave.
+    ///
+    /// # Errors
+    /// The IPAM gave no address, or one that cannot be used as the configuration asks.
+    pub fn with_ipam(mut self, ipam: AddResult) -> Result<Want<'a>, Error> {
+        if ipam.ips.is_empty() {
+            return Err(Error::config("IPAM plugin returned missing IP config"));
+        }
+        self.ips = ipam.ips;
+        self.routes = ipam.routes;
+        if self.config.dns.is_none() {
+            self.dns = ipam.dns;
+        }
+        self.complete_gateways()?;
+        self.usable()?;
+        if self.config.is_default_gateway {
+            self.add_default_routes();
+        }
+        Ok(self)
+    }
+
+    /// Takes addresses and routes from what the chain's ADD returned: a later plugin may have
+    /// changed them, and no default route is added to what it left.
+    ///
+    /// # Errors
+    /// As [`Want::with_ipam`].
+    pub fn with_previous(mut self, previous: &AddResult) -> Result<Want<'a>, Error> {
+        if self.config.layer3 {
+            let in_pod = |interface: Option<i64>| {
+                interface.is_none_or(|at| {
+                    usize::try_from(at)
+                        .ok()
+                        .and_then(|at| previous.interfaces.get(at))
+                        .is_some_and(|i| i.name == self.ifname && !i.sandbox.is_empty())
+                })
+            };
+            self.ips = previous.ips.clone();
+            self.ips.retain(|ip| in_pod(ip.interface));
+            self.routes = previous.routes.clone();
+            self.complete_gateways()?;
+        }
+        Ok(self)
+    }
+
+    /// Every address is the pod interface's; on a gateway, one that has no gateway gets the first
+    /// address of its network.
+    fn complete_gateways(&mut self) -> Result<(), Error> {
+        for ip in &mut self.ips {
+            ip.interface = Some(POD_INTERFACE);
+            if ip.gateway.is_none() && self.config.is_gateway {
+                let gateway = next(ip.address.network());
+                ip.gateway = Some(gateway.ok_or_else(|| no_gateway(ip.address))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what the kernel would refuse half-way.
+    fn usable(&self) -> Result<(), Error> {
+        for IpConfig {
+            address, gateway, ..
+        } in &self.ips
+        {
+            if gateway.is_some_and(|gateway| gateway.is_ipv6() != is_ipv6(*address)) {
+                return Err(Error::config(format!(
+                    "gateway {gateway:?} and address {address} are not of one family"
+                )));
+            }
+        }
+        for route in &self.routes {
+            if route
+                .gw
+                .is_some_and(|gw| gw.is_ipv6() != is_ipv6(route.dst))
+            {
+                return Err(Error::config(format!(
+                    "gateway {:?} and destination {} of a route are not of one family",
+                    route.gw, route.dst
+                )));
+            }
+        }
+        match self.config.mtu {
+            Some(mtu) if mtu < IPV6_MIN_MTU && self.has_ipv6() => Err(Error::config(format!(
+                "mtu: {mtu} is too small for IPv6"
+            ))
+            .details(format!(
+                "allowed with an IPv6 address: {IPV6_MIN_MTU} or more"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A default route by the first gateway of each family that has none yet. One without a
+    /// gateway of its own counts: it gets that gateway too.
+    fn add_default_routes(&mut self) {
+        for ipv6 in [false, true] {
+            let found = self.routes.iter().any(|route| {
+                is_ipv6(route.dst) == ipv6
+                    && route.dst.prefix_len() == 0
+                    && matches!(route.table, None | Some(0 | MAIN_TABLE))
+            });
+            let Some(gateway) = self.gateway(ipv6).filter(|_| !found) else {
+                continue;
+            };
+            self.routes.push(cni::Route {
+                dst: match gateway {
+                    IpAddr::V4(_) => Ipv4Net::default().into(),
+                    IpAddr::V6(_) => Ipv6Net::default().into(),
+                },
+                gw: Some(gateway),
+                mtu: None,
+                advmss: None,
+                priority: None,
+                table: None,
+                scope: None,
+            });
+        }
+    }
+
+    /// The gateway of a family: that of its first address that has one.
+    pub fn gateway(&self, ipv6: bool) -> Option<IpAddr> {
+        let mut gateways = self.ips.iter().filter_map(|ip| ip.gateway);
+        gateways.find(|gateway| gateway.is_ipv6() == ipv6)
+    }
+
+    /// Whether the pod has an IPv6 address.
+    pub fn has_ipv6(&self) -> bool {
+        self.ips.iter().any(|ip| is_ipv6(ip.address))
+    }
+
+    /// Addresses of the pod's interface.
+    pub fn pod_addresses(&self) -> Vec<IpNet> {
+        self.ips.iter().map(|ip| ip.address).collect()
+    }
+
+    /// Addresses of the bridge: the gateways, each in its address's network; none unless the
+    /// bridge is one.
+    pub fn bridge_addresses(&self) -> Vec<IpNet> {
+        let mut addresses = Vec::new();
+        for ip in self.ips.iter().filter(|_| self.config.is_gateway) {
+            let gateway = ip
+                .gateway
+                .and_then(|gateway| IpNet::new(gateway, ip.address.prefix_len()).ok());
+            if let Some(gateway) = gateway.filter(|gateway| !addresses.contains(gateway)) {
+                addresses.push(gateway);
+            }
+        }
+        addresses
+    }
+
+    /// The pod's routes as the kernel gets them, by the link of that index.
+    pub fn pod_routes(&self, index: u32) -> Vec<Route> {
+        let given = |value: Option<u32>| value.filter(|value| *value != 0);
+        self.routes
+            .iter()
+            .map(|route| Route {
+                dst: route.dst.trunc(),
+                gateway: route.gw.or_else(|| self.gateway(is_ipv6(route.dst))),
+                index,
+                priority: given(route.priority),
+                table: given(route.table),
+                scope: route.scope,
+                mtu: given(route.mtu),
+                advmss: given(route.advmss),
+            })
+            .collect()
+    }
+
+    /// Flags of the host veth as a port of the bridge.
+    pub fn port_flags(&self) -> PortFlags {
+        PortFlags {
+            hairpin: self.config.hairpin,
+            isolated: self.config.isolated,
+        }
+    }
+
+    /// Sysctls of the node's namespace.
+    pub fn node_sysctls(&self) -> Vec<Sysctl> {
+        let mut sysctls = vec![
+            Sysctl::no_router_advertisements(&self.config.bridge),
+            Sysctl::no_router_advertisements(&self.identity.name),
+        ];
+        let gateways = self.bridge_addresses();
+        for ipv6 in [false, true] {
+            if gateways.iter().any(|gateway| is_ipv6(*gateway) == ipv6) {
+                sysctls.push(Sysctl::forwarding(ipv6));
+            }
+        }
+        sysctls
+    }
+
+    /// Sysctls of the pod's namespace; none at layer 2.
+    pub fn pod_sysctls(&self) -> Vec<Sysctl> {
+        if self.ips.is_empty() {
+            return Vec::new();
+        }
+        Sysctl::of_pod_interface(&self.ifname, self.has_ipv6(), self.config.dad)
+    }
+
+    /// The result, with the links as they are in the end.
+    pub fn result(self, bridge: &Link, port: &Link, pod: &Link, sandbox: &str) -> AddResult {
+        let interface = |link: &Link, sandbox: &str| Interface {
+            name: link.name.clone(),
+            mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
+            mtu: Some(link.mtu),
+            sandbox: sandbox.to_owned(),
+            ..Interface::default()
+        };
+        AddResult {
+            interfaces: vec![
+                interface(bridge, ""),
+                interface(port, ""),
+                interface(pod, sandbox),
+            ],
+            ips: self.ips,
+            routes: self.routes,
+            dns: self.dns,
+        }
+    }
+}
+
+/// Whether an address, network or destination is of IPv6.
+pub fn is_ipv6(net: IpNet) -> bool {
+    net.addr().is_ipv6()
+}
+
+/// The address after this one; `None` after the last.
+fn next(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(v4) => Some(IpAddr::V4(u32::from(v4).checked_add(1)?.into())),
+        IpAddr::V6(v6) => Some(IpAddr::V6(u128::from(v6).checked_add(1)?.into())),
+    }
+}
+
+fn no_gateway(address: IpNet) -> Error {
+    Error::config(format!("no gateway can be derived from address {address}")).details(
+        "isGateway is true, the IPAM gave no gateway, and no address follows the network's",
+    )
+}
