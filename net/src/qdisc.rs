@@ -1,17 +1,24 @@
-//! Queueing disciplines and filters: tbf, ingress, and a redirect to another link.
+//! Queueing disciplines: tbf and ingress.
 
-use crate::{Netlink, Result};
+use std::path::Path;
 
-/// A token bucket as the kernel holds it (`struct tc_tbf_qopt` of linux/pkt_sched.h).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tbf {
-    /// In bytes per second; above 2^32-1 it travels as `TCA_TBF_RATE64`.
-    pub rate: u64,
-    /// Queue, in bytes.
-    pub limit: u32,
-    /// Size of the bucket, in psched ticks at `rate`.
-    pub buffer: u32,
-}
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use nix::errno::Errno;
+
+use crate::{Error, Netlink, Result};
+
+mod redirect;
+mod tbf;
+
+pub use tbf::Tbf;
+
+/// `ffff:`, the only handle an ingress or clsact qdisc can have.
+const INGRESS_HANDLE: TcHandle = TcHandle {
+    major: 0xffff,
+    minor: 0,
+};
 
 /// A qdisc of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +27,7 @@ pub struct Qdisc {
     pub kind: String,
     /// Major and minor as `tc` prints `1:` = 0x10000.
     pub handle: u32,
-    /// `TC_H_ROOT` 0xffffffff, `TC_H_INGRESS` 0xfffffff1, or a class.
+    /// `TC_H_ROOT` 0xffffffff or `TC_H_INGRESS` 0xfffffff1.
     pub parent: u32,
     /// Its parameters, where it is a tbf.
     pub tbf: Option<Tbf>,
@@ -31,17 +38,52 @@ pub struct Qdisc {
 /// # Errors
 /// The file cannot be read or understood.
 pub fn ticks_per_microsecond() -> Result<f64> {
-    todo!()
+    let path = Path::new("/proc/net/psched");
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        doing: format!("read {}", path.display()),
+        source,
+    })?;
+    let understood = parse_psched(&text);
+    understood
+        .ok_or_else(|| Error::Protocol(format!("{}: cannot understand {text:?}", path.display())))
+}
+
+/// The file holds four hexadecimal numbers: nanoseconds per microsecond, nanoseconds per tick,
+/// clock ticks per second, and what is not needed here (`psched_show` of the kernel's
+/// net/sched/sch_api.c).
+fn parse_psched(text: &str) -> Option<f64> {
+    let mut numbers = text
+        .split_whitespace()
+        .map(|word| u32::from_str_radix(word, 16));
+    let mut next = || numbers.next()?.ok().map(f64::from);
+    let (per_microsecond, per_tick, clock) = (next()?, next()?, next()?);
+    // As iproute2 does: such a clock has a tick per nanosecond, whatever the first number says.
+    let per_microsecond = if clock == 1e9 {
+        per_tick
+    } else {
+        per_microsecond
+    };
+    let ticks = per_microsecond / per_tick * (clock / 1e6);
+    (ticks.is_finite() && ticks > 0.0).then_some(ticks)
 }
 
 impl Netlink {
-    /// Equivalent to `tc qdisc show dev INDEX`.
+    /// The link's root qdisc and the one on its ingress, where there are. As `tc qdisc show dev
+    /// INDEX` shows them, but without the leaves of a classful one.
     ///
     /// # Errors
     /// The kernel's.
     pub fn qdiscs(&self, index: u32) -> Result<Vec<Qdisc>> {
-        let _ = index;
-        todo!()
+        let mut qdiscs = Vec::new();
+        // Two single gets: a list of qdiscs is always one of all links'.
+        for parent in [TcHandle::ROOT, TcHandle::INGRESS] {
+            let message = RouteNetlinkMessage::GetQueueDiscipline(message(index, parent));
+            match self.get(message, format_args!("get qdiscs of link {index}")) {
+                Err(error) if error.is(Errno::ENOENT) => {}
+                answer => qdiscs.extend(answer?.as_ref().and_then(qdisc)),
+            }
+        }
+        Ok(qdiscs)
     }
 
     /// Equivalent to `tc qdisc add dev INDEX root handle 1: tbf rate … burst … limit …`; with
@@ -50,8 +92,13 @@ impl Netlink {
     /// # Errors
     /// The kernel's; EEXIST where a root qdisc was made before and `replace` is false.
     pub fn add_tbf(&self, index: u32, tbf: Tbf, replace: bool) -> Result<()> {
-        let _ = (index, tbf, replace);
-        todo!()
+        let mut message = message(index, TcHandle::ROOT);
+        message.header.handle = TcHandle { major: 1, minor: 0 };
+        message.attributes = tbf.attributes();
+        let flags = if replace { NLM_F_REPLACE } else { NLM_F_EXCL };
+        let message = RouteNetlinkMessage::NewQueueDiscipline(message);
+        let doing = format_args!("add tbf to link {index}");
+        self.change(message, NLM_F_CREATE | flags, doing)
     }
 
     /// Equivalent to `tc qdisc add dev INDEX handle ffff: ingress`; an ingress or clsact qdisc
@@ -60,28 +107,17 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn ensure_ingress(&self, index: u32) -> Result<()> {
-        let _ = index;
-        todo!()
-    }
-
-    /// Sends all that comes in by one link out by another. Equivalent to `tc filter add dev INDEX
-    /// parent ffff: protocol all pref 1 u32 match u32 0 0 flowid 1:1 action mirred egress redirect
-    /// dev TARGET`.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn add_redirect(&self, index: u32, target: u32) -> Result<()> {
-        let _ = (index, target);
-        todo!()
-    }
-
-    /// Indexes of the links that filters on the link's ingress redirect to.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn redirects(&self, index: u32) -> Result<Vec<u32>> {
-        let _ = index;
-        todo!()
+        let mut message = message(index, TcHandle::INGRESS);
+        message.header.handle = INGRESS_HANDLE;
+        message
+            .attributes
+            .push(TcAttribute::Kind("ingress".to_owned()));
+        let message = RouteNetlinkMessage::NewQueueDiscipline(message);
+        let doing = format_args!("add ingress qdisc to link {index}");
+        match self.change(message, NLM_F_CREATE | NLM_F_EXCL, doing) {
+            Err(error) if error.is(Errno::EEXIST) => Ok(()),
+            result => result,
+        }
     }
 
     /// Equivalent to `tc qdisc del dev INDEX root`; that there is none is no error.
@@ -89,25 +125,102 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn delete_root_qdisc(&self, index: u32) -> Result<()> {
-        let _ = index;
-        todo!()
+        let message = message(index, TcHandle::ROOT);
+        self.delete_qdisc(message, format_args!("delete root qdisc of link {index}"))
     }
 
-    /// Equivalent to `tc qdisc del dev INDEX ingress`; that there is none is no error.
+    /// Equivalent to `tc qdisc del dev INDEX ingress`; that there is none is no error. A clsact
+    /// qdisc is someone else's, and stays.
     ///
     /// # Errors
     /// The kernel's.
     pub fn delete_ingress(&self, index: u32) -> Result<()> {
-        let _ = index;
-        todo!()
+        let mut message = message(index, TcHandle::INGRESS);
+        message
+            .attributes
+            .push(TcAttribute::Kind("ingress".to_owned()));
+        let doing = format_args!("delete ingress qdisc of link {index}");
+        match self.delete_qdisc(message, doing) {
+            // The one that is there is of another kind.
+            Err(error) if error.is(Errno::EINVAL) => Ok(()),
+            result => result,
+        }
     }
 
-    /// Removes the filters on the link's ingress that redirect to `target`, and no other.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn delete_redirect(&self, index: u32, target: u32) -> Result<()> {
-        let _ = (index, target);
-        todo!()
+    fn delete_qdisc(&self, message: TcMessage, doing: std::fmt::Arguments) -> Result<()> {
+        let message = RouteNetlinkMessage::DelQueueDiscipline(message);
+        ignore_absence(self.change(message, 0, doing))
+    }
+}
+
+/// Turns "there is no such object, or not even its link" into success.
+fn ignore_absence(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is(Errno::ENOENT) || error.is(Errno::ENODEV) => Ok(()),
+        result => result,
+    }
+}
+
+/// A message about a link's qdisc or filter.
+fn message(index: u32, parent: TcHandle) -> TcMessage {
+    let mut message = TcMessage::with_index(index.cast_signed());
+    message.header.parent = parent;
+    message
+}
+
+fn qdisc(answer: &RouteNetlinkMessage) -> Option<Qdisc> {
+    let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
+        return None;
+    };
+    let kind = kind(message)?;
+    Some(Qdisc {
+        kind: kind.to_owned(),
+        handle: message.header.handle.into(),
+        parent: message.header.parent.into(),
+        tbf: if kind == tbf::KIND {
+            Tbf::read(&message.attributes)
+        } else {
+            None
+        },
+    })
+}
+
+fn kind(message: &TcMessage) -> Option<&str> {
+    message
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            TcAttribute::Kind(kind) => Some(kind.as_str()),
+            _ => None,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_psched;
+
+    #[test]
+    fn ticks_as_tc_reads_them() {
+        assert_eq!(
+            parse_psched("000003e8 00000040 000f4240 3b9aca00\n"),
+            Some(15.625)
+        );
+        assert_eq!(
+            parse_psched("000003e8 00000400 3b9aca00 00000064\n"),
+            Some(1000.0)
+        );
+    }
+
+    #[test]
+    fn anything_else_is_not_understood() {
+        for text in [
+            "",
+            "000003e8 00000040",
+            "x y z",
+            "000003e8 00000000 000f4240 0",
+            "0 40 f4240 0",
+        ] {
+            assert_eq!(parse_psched(text), None, "{text}");
+        }
     }
 }

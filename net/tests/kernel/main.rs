@@ -3,6 +3,7 @@
 mod addresses;
 mod links;
 mod namespaces;
+mod qdiscs;
 mod routes;
 mod sysctls;
 
