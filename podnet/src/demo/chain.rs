@@ -4,13 +4,88 @@ use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use cni::AddResult;
+use cni::runtime::{NetworkList, Runtime, RuntimeConf};
 use ipnet::IpNet;
-use serde_json::{Value, json};
+use lab::Namespace;
+use serde_json::{Map, Value, json};
 
 use super::Outcome;
 
 /// The pods' interface.
 pub(super) const IFNAME: &str = "eth0";
+
+/// A conflist, and the runtime that calls it on a node.
+#[derive(Debug)]
+pub(super) struct Chain {
+    runtime: Runtime,
+    list: NetworkList,
+    store: PathBuf,
+    plugins: Vec<String>,
+}
+
+/// What a runtime asks of the chain for one pod.
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    /// Its namespace, whose name is its container id.
+    pub(super) pod: &'a Namespace,
+    /// Ports and rates, as a runtime writes them.
+    pub(super) capabilities: Map<String, Value>,
+}
+
+impl Chain {
+    /// Makes a `CNI_PATH` with the plugins that the conflist calls, and lets the conflist keep its
+    /// reservations below `folder`.
+    pub(super) fn new(conflist: &str, path: &[PathBuf], folder: &Path) -> Outcome<Chain> {
+        let mut conflist: Value = serde_json::from_str(conflist)?;
+        let bin = folder.join("bin");
+        let plugins = link_plugins(&conflist, path, &bin)?;
+        let networks = folder.join("networks");
+        redirect_store(&mut conflist, &networks);
+        let list = NetworkList::parse(conflist.to_string().into_bytes())?;
+        Ok(Chain {
+            runtime: Runtime {
+                path: vec![bin],
+                cache: folder.join("cache"),
+            },
+            store: networks.join(&list.name),
+            list,
+            plugins,
+        })
+    }
+
+    /// The programs that serve the chain, by name.
+    pub(super) fn plugins(&self) -> &[String] {
+        &self.plugins
+    }
+
+    /// The folder with the reservations.
+    pub(super) fn store(&self) -> &Path {
+        &self.store
+    }
+
+    pub(super) fn add(&self, node: &Namespace, ask: &Ask) -> Outcome<Given> {
+        given(&node.run(|| self.runtime.add(&self.list, &conf(ask)))??)
+    }
+
+    pub(super) fn check(&self, node: &Namespace, ask: &Ask) -> Outcome<()> {
+        Ok(node.run(|| self.runtime.check(&self.list, &conf(ask)))??)
+    }
+
+    pub(super) fn del(&self, node: &Namespace, ask: &Ask) -> Outcome<()> {
+        Ok(node.run(|| self.runtime.del(&self.list, &conf(ask)))??)
+    }
+}
+
+fn conf(ask: &Ask) -> RuntimeConf {
+    RuntimeConf {
+        container_id: ask.pod.name().to_owned(),
+        netns: Some(ask.pod.path().to_owned()),
+        ifname: IFNAME.to_owned(),
+        args: Vec::new(),
+        capability_args: ask.capabilities.clone(),
+    }
+}
 
 /// What ADD gave a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +95,17 @@ pub(super) struct Given {
     pub(super) address: IpAddr,
     /// Its gateway.
     pub(super) gateway: IpAddr,
+}
+
+fn given(result: &AddResult) -> Outcome<Given> {
+    let mut ips = result.ips.iter();
+    let first = ips.find(|ip| ip.address.addr().is_ipv4());
+    let first = first.ok_or("ADD gave no IPv4 address, and the demo speaks IPv4")?;
+    Ok(Given {
+        addresses: result.ips.iter().map(|ip| ip.address).collect(),
+        address: first.address.addr(),
+        gateway: first.gateway.ok_or("ADD gave no gateway")?,
+    })
 }
 
 /// Where plugins are looked for: the option, else `CNI_PATH`, else this program's own folder.

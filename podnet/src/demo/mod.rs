@@ -46,7 +46,9 @@ pub struct Options {
 /// The lab could not be made, or standard output is gone: nothing was shown.
 pub fn run(options: &Options) -> Outcome<bool> {
     let mut report = Report::new();
-    lab::rootless::enter()?;
+    if lab::rootless::enter()? && options.keep {
+        return Err("--keep needs root: an ordinary user's namespaces end with the program".into());
+    }
     if options.remove {
         report.say(&format!("{} removed", lab::sweep(true)?))?;
         return Ok(true);

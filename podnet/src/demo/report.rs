@@ -7,6 +7,7 @@ use super::verdict::Measured;
 
 /// Writes a line for each step, and on a terminal what is being done meanwhile.
 pub(super) struct Report {
+    out: Box<dyn Write>,
     terminal: bool,
     lines: usize,
     failed: Vec<&'static str>,
@@ -15,22 +16,23 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new() -> Report {
         Report {
+            out: Box::new(io::stdout()),
             terminal: io::stdout().is_terminal(),
             lines: 0,
             failed: Vec::new(),
         }
     }
 
-    pub(super) fn say(&self, text: &str) -> Outcome<()> {
-        writeln!(io::stdout(), "{text}")?;
+    pub(super) fn say(&mut self, text: &str) -> Outcome<()> {
+        writeln!(self.out, "{text}")?;
         Ok(())
     }
 
     /// The progress line; its end overwrites it.
-    pub(super) fn begin(&self, what: &str) -> Outcome<()> {
+    pub(super) fn begin(&mut self, what: &str) -> Outcome<()> {
         if self.terminal {
-            write!(io::stdout(), "...     {what}")?;
-            io::stdout().flush()?;
+            write!(self.out, "...     {what}")?;
+            self.out.flush()?;
         }
         Ok(())
     }
@@ -38,7 +40,7 @@ impl Report {
     pub(super) fn end(&mut self, what: &'static str, outcome: Outcome<Measured>) -> Outcome<()> {
         let measured = outcome.unwrap_or_else(|error| Measured::new(false, error.to_string()));
         let erase = if self.terminal { "\r\x1b[K" } else { "" };
-        writeln!(io::stdout(), "{erase}{}", line(what, &measured))?;
+        writeln!(self.out, "{erase}{}", line(what, &measured))?;
         self.lines += 1;
         if !measured.holds {
             self.failed.push(what);
@@ -47,7 +49,7 @@ impl Report {
     }
 
     /// The last line; true where every line held.
-    pub(super) fn finish(&self) -> Outcome<bool> {
+    pub(super) fn finish(&mut self) -> Outcome<bool> {
         if self.failed.is_empty() {
             self.say(&format!("all {} lines hold", self.lines))?;
         } else {

@@ -4,20 +4,21 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use lab::{Namespace, Server, Snapshot, Window};
+use serde_json::{Map, json};
 
 use super::Outcome;
-use super::chain::{Chain, Given};
+use super::chain::{Ask, Chain, Given, IFNAME};
 use super::verdict::{self, Measured};
 use super::world::{NODE, OUTSIDE, World};
 
 /// What is asked for the pod `web`: this port of the node leads to its server.
-pub(super) const HOST_PORT: u16 = 8080;
+const HOST_PORT: u16 = 8080;
 /// Where the server in the pod `web` listens.
-pub(super) const POD_PORT: u16 = 80;
+const POD_PORT: u16 = 80;
 /// Into the pod `web`, in bits per second.
-pub(super) const INGRESS: u32 = 20_000_000;
+const INGRESS: u32 = 20_000_000;
 /// Out of the pod `web`, in bits per second.
-pub(super) const EGRESS: u32 = 10_000_000;
+const EGRESS: u32 = 10_000_000;
 /// Where the outside host's server listens.
 const OUTSIDE_PORT: u16 = 7000;
 /// Longer than the buckets take to empty, and long enough to be even.
@@ -63,8 +64,8 @@ impl<'a> Attached<'a> {
     /// ADD for both pods.
     pub(super) fn new(world: &'a World, chain: &'a Chain) -> Outcome<Attached<'a>> {
         let begin = Instant::now();
-        let web = chain.add(&world.node, &world.web, true)?;
-        let client = chain.add(&world.node, &world.client, false)?;
+        let web = chain.add(&world.node, &web(world))?;
+        let client = chain.add(&world.node, &client(world))?;
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         Ok(Attached {
             took: begin.elapsed() / 2,
@@ -83,12 +84,37 @@ impl<'a> Attached<'a> {
     /// DEL for both pods; the node after it.
     pub(super) fn detach(&self) -> Outcome<(Measured, Snapshot)> {
         let begin = Instant::now();
-        for pod in [&self.world.web, &self.world.client] {
-            self.chain.del(&self.world.node, pod)?;
+        for ask in [web(self.world), client(self.world)] {
+            self.chain.del(&self.world.node, &ask)?;
         }
         let value = format!("both pods, {} each", milliseconds(begin.elapsed() / 2));
         let after = Snapshot::of(&self.world.node, self.chain.store())?;
         Ok((Measured::new(true, value), after))
+    }
+}
+
+/// A pod with a host port and rates. The bursts are a tenth of a second.
+fn web(world: &World) -> Ask<'_> {
+    let asked = json!({
+        "portMappings": [{ "hostPort": HOST_PORT, "containerPort": POD_PORT, "protocol": "tcp" }],
+        "bandwidth": {
+            "ingressRate": INGRESS,
+            "ingressBurst": INGRESS / 10,
+            "egressRate": EGRESS,
+            "egressBurst": EGRESS / 10
+        }
+    });
+    Ask {
+        pod: &world.web,
+        capabilities: asked.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// A pod that asks for nothing but the network.
+fn client(world: &World) -> Ask<'_> {
+    Ask {
+        pod: &world.client,
+        capabilities: Map::new(),
     }
 }
 
@@ -107,7 +133,7 @@ fn addresses(on: &Attached) -> Outcome<Measured> {
 /// What ADD reported, beside what the pod's interface has.
 fn given(pod: &Namespace, given: &Given) -> Outcome<Measured> {
     let netlink = pod.netlink()?;
-    let link = netlink.link(super::chain::IFNAME)?.ok_or("the pod has no interface")?;
+    let link = netlink.link(IFNAME)?.ok_or("the pod has no interface")?;
     let found = netlink.addresses(link.index)?;
     let global = found.iter().filter(|address| address.global);
     let found: Vec<_> = global.map(|address| address.net.to_string()).collect();
@@ -122,7 +148,7 @@ fn pod_to_gateway(on: &Attached) -> Outcome<Measured> {
 }
 
 fn pod_to_pod(on: &Attached) -> Outcome<Measured> {
-    let seen = on.world.client.ask_tcp(web(on))?;
+    let seen = on.world.client.ask_tcp(web_server(on))?;
     Ok(verdict::source(seen, on.client.address))
 }
 
@@ -133,7 +159,7 @@ fn pod_to_outside(on: &Attached) -> Outcome<Measured> {
 
 fn host_port(on: &Attached, from: &Namespace, address: IpAddr) -> Outcome<Measured> {
     let target = SocketAddr::new(address, HOST_PORT);
-    let answered = verdict::answered(from.ask_tcp(target)?, web(on));
+    let answered = verdict::answered(from.ask_tcp(target)?, web_server(on));
     Ok(Measured::new(answered.holds, format!("{target} {}", answered.value)))
 }
 
@@ -151,15 +177,15 @@ fn throughput_out(on: &Attached) -> Outcome<Measured> {
 
 fn check(on: &Attached) -> Outcome<Measured> {
     let begin = Instant::now();
-    for pod in [&on.world.web, &on.world.client] {
-        on.chain.check(&on.world.node, pod)?;
+    for ask in [web(on.world), client(on.world)] {
+        on.chain.check(&on.world.node, &ask)?;
     }
     let value = format!("both pods as ADD made them, {} each", milliseconds(begin.elapsed() / 2));
     Ok(Measured::new(true, value))
 }
 
 /// The server in the pod.
-fn web(on: &Attached) -> SocketAddr {
+fn web_server(on: &Attached) -> SocketAddr {
     SocketAddr::new(on.web.address, POD_PORT)
 }
 

@@ -75,7 +75,11 @@ pub(super) fn left(before: usize, with: usize, after: usize, since: &[String]) -
         let _ = write!(value, "; left: {line}");
     }
     // Without a pod's own the count would show nothing.
-    Measured::new(leaked.is_empty() && with > after, value)
+    let had_own = with > after;
+    if !had_own {
+        value.push_str("; the pods had none of their own");
+    }
+    Measured::new(leaked.is_empty() && had_own, value)
 }
 
 /// Whether a line of a snapshot is an object that pods share and that stays once made: a bridge, a
