@@ -8,6 +8,7 @@
 
 mod answer;
 mod binaries;
+mod chain;
 mod node;
 
 pub use answer::Answer;

@@ -19,6 +19,8 @@ pub struct Node {
     pub bin: PathBuf,
     /// For `ipam.dataDir`: the reservations' folder.
     pub data: PathBuf,
+    /// For the runtime's cached results.
+    pub cache: PathBuf,
     // Dropped last.
     lab: Lab,
 }
@@ -46,6 +48,7 @@ impl Node {
             namespace: lab.namespace("node").unwrap(),
             bin: lab.folder().join("bin"),
             data: lab.folder().join("networks"),
+            cache: lab.folder().join("cache"),
             lab,
         };
         plugin_folder(&node.bin);
