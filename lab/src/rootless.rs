@@ -12,14 +12,15 @@ use crate::error::Doing;
 
 /// Makes an ordinary user root of a user, mount and network namespace of this process's own, with
 /// an empty `/run`. Equivalent to `unshare --user --map-root-user --mount --net` and a tmpfs on
-/// `/run`. For root it does nothing. It must come before any thread is started.
+/// `/run`. True where it was needed: for root it does nothing. It must come before any thread is
+/// started.
 ///
 /// # Errors
 /// The kernel allows no user namespaces, or a thread runs already.
-pub fn enter() -> Result<()> {
+pub fn enter() -> Result<bool> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
-        return Ok(());
+        return Ok(false);
     }
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET;
     unshare(flags)
@@ -40,5 +41,6 @@ pub fn enter() -> Result<()> {
         None::<&str>,
     )
     .map_err(Into::into)
-    .doing("mount a tmpfs on /run")
+    .doing("mount a tmpfs on /run")?;
+    Ok(true)
 }
