@@ -110,7 +110,9 @@ fn given(result: &AddResult) -> Outcome<Given> {
 
 /// Where plugins are looked for: the option, else `CNI_PATH`, else this program's own folder.
 pub(super) fn plugin_path(option: Option<&Path>) -> Outcome<Vec<PathBuf>> {
-    let given = option.map(Into::into).or_else(|| std::env::var_os("CNI_PATH"));
+    let given = option
+        .map(Into::into)
+        .or_else(|| std::env::var_os("CNI_PATH"));
     if let Some(path) = given.filter(|path| !path.is_empty()) {
         return Ok(std::env::split_paths(&path).collect());
     }
@@ -132,10 +134,19 @@ fn kinds(conflist: &Value) -> Vec<&str> {
 fn find_plugin(kind: &str, path: &[PathBuf]) -> Outcome<PathBuf> {
     let base = kind.strip_suffix("-lite").unwrap_or(kind);
     let names = [format!("{base}-lite"), base.to_owned()];
-    let mut files = names.iter().flat_map(|name| path.iter().map(move |folder| folder.join(name)));
+    let mut files = names
+        .iter()
+        .flat_map(|name| path.iter().map(move |folder| folder.join(name)));
     let file = files.find(|file| file.is_file()).ok_or_else(|| {
-        let path: Vec<_> = path.iter().map(|folder| folder.display().to_string()).collect();
-        format!("neither {} in {} (--cni-path)", names.join(" nor "), path.join(":"))
+        let path: Vec<_> = path
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect();
+        format!(
+            "neither {} in {} (--cni-path)",
+            names.join(" nor "),
+            path.join(":")
+        )
     })?;
     Ok(file.canonicalize()?)
 }
@@ -149,7 +160,10 @@ fn link_plugins(conflist: &Value, path: &[PathBuf], bin: &Path) -> Outcome<Vec<S
         let link = bin.join(kind);
         if !link.exists() {
             symlink(&file, link)?;
-            names.extend(file.file_name().map(|name| name.to_string_lossy().into_owned()));
+            names.extend(
+                file.file_name()
+                    .map(|name| name.to_string_lossy().into_owned()),
+            );
         }
     }
     Ok(names)
@@ -177,7 +191,10 @@ mod tests {
         let mut changed = conflist();
         redirect_store(&mut changed, Path::new("/lab"));
         assert_eq!(changed["plugins"][0]["ipam"]["dataDir"], "/lab");
-        changed["plugins"][0]["ipam"].as_object_mut().unwrap().shift_remove("dataDir");
+        changed["plugins"][0]["ipam"]
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("dataDir");
         assert_eq!(changed, conflist());
     }
 
@@ -186,15 +203,35 @@ mod tests {
         let lab = lab::Lab::new("link").unwrap();
         let built = lab.folder().join("built");
         std::fs::create_dir(&built).unwrap();
-        for name in ["bridge", "bridge-lite", "portmap-lite", "bandwidth-lite", "host-local"] {
+        for name in [
+            "bridge",
+            "bridge-lite",
+            "portmap-lite",
+            "bandwidth-lite",
+            "host-local",
+        ] {
             std::fs::write(built.join(name), name).unwrap();
         }
         let bin = lab.folder().join("bin");
         let names = link_plugins(&conflist(), &[built], &bin).unwrap();
-        assert_eq!(names, ["bridge-lite", "host-local", "portmap-lite", "bandwidth-lite"]);
-        assert_eq!(std::fs::read_to_string(bin.join("bridge")).unwrap(), "bridge-lite");
+        assert_eq!(
+            names,
+            [
+                "bridge-lite",
+                "host-local",
+                "portmap-lite",
+                "bandwidth-lite"
+            ]
+        );
+        assert_eq!(
+            std::fs::read_to_string(bin.join("bridge")).unwrap(),
+            "bridge-lite"
+        );
 
         let error = find_plugin("bridge-lite", &["/none".into()]).unwrap_err();
-        assert_eq!(error.to_string(), "neither bridge-lite nor bridge in /none (--cni-path)");
+        assert_eq!(
+            error.to_string(),
+            "neither bridge-lite nor bridge in /none (--cni-path)"
+        );
     }
 }

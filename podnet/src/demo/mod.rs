@@ -22,6 +22,17 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The chain that is shown unless another is asked for.
 const CONFLIST: &str = include_str!("../../../conf/10-k8nd.conflist");
 
+/// One kind of what a node holds.
+type Kind = fn(&Snapshot) -> &Vec<String>;
+
+/// What is counted before and after.
+const KINDS: [(&str, Kind); 4] = [
+    ("links left", |node| &node.links),
+    ("rules left", |node| &node.rules),
+    ("qdiscs left", |node| &node.qdiscs),
+    ("reservations left", |node| &node.reservations),
+];
+
 /// Options of `podnet demo`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -58,8 +69,9 @@ pub fn run(options: &Options) -> Outcome<bool> {
     lab::sweep(false)?;
 
     let conflist = match &options.conf {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| format!("{}: {error}", file.display()))?,
+        Some(file) => {
+            std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?
+        }
         None => CONFLIST.to_owned(),
     };
     let path = chain::plugin_path(options.cni_path.as_deref())?;
@@ -103,13 +115,7 @@ fn show(report: &mut Report, world: &World, chain: &Chain) -> Outcome<()> {
         Err(error) => return report.end("DEL", Err(error)),
     };
     let since = after.since(&before);
-    let kinds: [(_, fn(&Snapshot) -> &Vec<String>); 4] = [
-        ("links left", |node| &node.links),
-        ("rules left", |node| &node.rules),
-        ("qdiscs left", |node| &node.qdiscs),
-        ("reservations left", |node| &node.reservations),
-    ];
-    for (what, of) in kinds {
+    for (what, of) in KINDS {
         let [before, with, after] = [&before, &attached.node, &after].map(|node| of(node).len());
         report.end(what, Ok(verdict::left(before, with, after, of(&since))))?;
     }

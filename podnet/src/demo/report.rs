@@ -71,13 +71,21 @@ mod tests {
     #[test]
     fn a_line_has_verdict_subject_and_value() {
         let holds = Measured::new(true, "0.1 ms");
-        assert_eq!(line("ping", &holds), format!("ok      ping{}0.1 ms", " ".repeat(31)));
+        assert_eq!(
+            line("ping", &holds),
+            format!("ok      ping{}0.1 ms", " ".repeat(31))
+        );
         assert!(line("ping", &Measured::new(false, "no answer")).starts_with("FAILED  ping "));
     }
 
     #[test]
     fn one_line_that_fails_fails_the_whole() {
-        let mut report = Report { terminal: false, lines: 0, failed: Vec::new() };
+        let mut report = Report {
+            out: Box::new(io::sink()),
+            terminal: false,
+            lines: 0,
+            failed: Vec::new(),
+        };
         report.end("good", Ok(Measured::new(true, "1"))).unwrap();
         assert!(report.finish().unwrap());
         report.end("bad", Err("gone".into())).unwrap();

@@ -24,7 +24,7 @@ const OUTSIDE_PORT: u16 = 7000;
 /// Longer than the buckets take to empty, and long enough to be even.
 const WINDOW: Window = Window {
     warm_up: Duration::from_secs(1),
-    counted: Duration::from_secs(2),
+    counted: Duration::from_secs(3),
 };
 
 /// Both pods after ADD, with a server in `web` and one outside.
@@ -49,12 +49,18 @@ pub(super) const STEPS: &[Step] = &[
     ("pod to gateway", pod_to_gateway),
     ("pod to pod", pod_to_pod),
     ("pod to outside, masqueraded", pod_to_outside),
-    ("host port from outside", |on| host_port(on, &on.world.outside, NODE)),
-    ("host port from the node", |on| host_port(on, &on.world.node, NODE)),
+    ("host port from outside", |on| {
+        host_port(on, &on.world.outside, NODE)
+    }),
+    ("host port from the node", |on| {
+        host_port(on, &on.world.node, NODE)
+    }),
     ("host port from 127.0.0.1", |on| {
         host_port(on, &on.world.node, Ipv4Addr::LOCALHOST.into())
     }),
-    ("host port from the pod itself", |on| host_port(on, &on.world.web, NODE)),
+    ("host port from the pod itself", |on| {
+        host_port(on, &on.world.web, NODE)
+    }),
     ("throughput into the pod", throughput_in),
     ("throughput out of the pod", throughput_out),
     ("CHECK", check),
@@ -144,7 +150,10 @@ fn given(pod: &Namespace, given: &Given) -> Outcome<Measured> {
 fn pod_to_gateway(on: &Attached) -> Outcome<Measured> {
     let gateway = on.client.gateway;
     let time = on.world.client.ping(gateway)?;
-    Ok(Measured::new(true, format!("{gateway} answered in {}", milliseconds(time))))
+    Ok(Measured::new(
+        true,
+        format!("{gateway} answered in {}", milliseconds(time)),
+    ))
 }
 
 fn pod_to_pod(on: &Attached) -> Outcome<Measured> {
@@ -153,14 +162,20 @@ fn pod_to_pod(on: &Attached) -> Outcome<Measured> {
 }
 
 fn pod_to_outside(on: &Attached) -> Outcome<Measured> {
-    let seen = on.world.client.ask_tcp(SocketAddr::new(OUTSIDE, OUTSIDE_PORT))?;
+    let seen = on
+        .world
+        .client
+        .ask_tcp(SocketAddr::new(OUTSIDE, OUTSIDE_PORT))?;
     Ok(verdict::source(seen, NODE))
 }
 
 fn host_port(on: &Attached, from: &Namespace, address: IpAddr) -> Outcome<Measured> {
     let target = SocketAddr::new(address, HOST_PORT);
     let answered = verdict::answered(from.ask_tcp(target)?, web_server(on));
-    Ok(Measured::new(answered.holds, format!("{target} {}", answered.value)))
+    Ok(Measured::new(
+        answered.holds,
+        format!("{target} {}", answered.value),
+    ))
 }
 
 fn throughput_in(on: &Attached) -> Outcome<Measured> {
@@ -180,7 +195,10 @@ fn check(on: &Attached) -> Outcome<Measured> {
     for ask in [web(on.world), client(on.world)] {
         on.chain.check(&on.world.node, &ask)?;
     }
-    let value = format!("both pods as ADD made them, {} each", milliseconds(begin.elapsed() / 2));
+    let value = format!(
+        "both pods as ADD made them, {} each",
+        milliseconds(begin.elapsed() / 2)
+    );
     Ok(Measured::new(true, value))
 }
 

@@ -14,7 +14,10 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn new(holds: bool, value: impl Into<String>) -> Measured {
-        Measured { holds, value: value.into() }
+        Measured {
+            holds,
+            value: value.into(),
+        }
     }
 }
 
@@ -40,7 +43,10 @@ pub(super) fn source(seen: Sighting, expected: IpAddr) -> Measured {
 /// The server that answered.
 pub(super) fn answered(seen: Sighting, expected: SocketAddr) -> Measured {
     let answer = expect("answered by", seen.local, expected);
-    Measured::new(answer.holds, format!("{}, which saw {}", answer.value, seen.peer.ip()))
+    Measured::new(
+        answer.holds,
+        format!("{}, which saw {}", answer.value, seen.peer.ip()),
+    )
 }
 
 fn expect<T: PartialEq + std::fmt::Display>(what: &str, found: T, expected: T) -> Measured {
@@ -86,7 +92,11 @@ pub(super) fn left(before: usize, with: usize, after: usize, since: &[String]) -
 /// built-in chain, one of the host ports' common chains, and the rules that lead to and fill them.
 fn is_shared(line: &str) -> bool {
     const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-    const CHAINS: [&str; 3] = ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-SETMARK", "CNI-HOSTPORT-MASQ"];
+    const CHAINS: [&str; 3] = [
+        "CNI-HOSTPORT-DNAT",
+        "CNI-HOSTPORT-SETMARK",
+        "CNI-HOSTPORT-MASQ",
+    ];
     let words: Vec<_> = line.split(' ').collect();
     match words.as_slice() {
         [_, "bridge", ..] => true,
@@ -94,7 +104,9 @@ fn is_shared(line: &str) -> bool {
             let name = chain.trim_start_matches(':');
             BUILT_IN.contains(&name) || CHAINS.contains(&name)
         }
-        [_, _, "-A", chain, .., "-j", target] if BUILT_IN.contains(chain) => CHAINS.contains(target),
+        [_, _, "-A", chain, .., "-j", target] if BUILT_IN.contains(chain) => {
+            CHAINS.contains(target)
+        }
         [_, _, "-A", "CNI-HOSTPORT-SETMARK" | "CNI-HOSTPORT-MASQ", ..] => true,
         _ => false,
     }
@@ -105,24 +117,41 @@ mod tests {
     use super::*;
 
     fn sighting(peer: &str, local: &str) -> Sighting {
-        Sighting { peer: peer.parse().unwrap(), local: local.parse().unwrap() }
+        Sighting {
+            peer: peer.parse().unwrap(),
+            local: local.parse().unwrap(),
+        }
     }
 
     #[test]
     fn a_rate_holds_within_a_tenth() {
-        for (measured, holds) in [(17.9e6, false), (18.1e6, true), (21.9e6, true), (22.1e6, false)] {
+        for (measured, holds) in [
+            (17.9e6, false),
+            (18.1e6, true),
+            (21.9e6, true),
+            (22.1e6, false),
+        ] {
             assert_eq!(rate(measured, 20_000_000).holds, holds, "{measured}");
         }
-        assert_eq!(rate(19.1e6, 20_000_000).value, "19.1 Mbit/s of 20.0 asked (96%)");
+        assert_eq!(
+            rate(19.1e6, 20_000_000).value,
+            "19.1 Mbit/s of 20.0 asked (96%)"
+        );
     }
 
     #[test]
     fn the_source_must_be_the_expected_one() {
         let seen = sighting("192.0.2.10:9", "192.0.2.1:80");
         let expected = "192.0.2.10".parse().unwrap();
-        assert_eq!(source(seen, expected), Measured::new(true, "seen as 192.0.2.10"));
+        assert_eq!(
+            source(seen, expected),
+            Measured::new(true, "seen as 192.0.2.10")
+        );
         let other = source(seen, "192.0.2.11".parse().unwrap());
-        assert_eq!(other, Measured::new(false, "seen as 192.0.2.10, not 192.0.2.11"));
+        assert_eq!(
+            other,
+            Measured::new(false, "seen as 192.0.2.10, not 192.0.2.11")
+        );
     }
 
     #[test]
@@ -134,9 +163,13 @@ mod tests {
 
     #[test]
     fn every_reported_address_must_be_there() {
-        let lines = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
+        let lines =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
         assert!(addresses(&lines("a"), &lines("a b")).holds);
-        assert_eq!(addresses(&lines("a c"), &lines("a")), Measured::new(false, "a, without c"));
+        assert_eq!(
+            addresses(&lines("a c"), &lines("a")),
+            Measured::new(false, "a, without c")
+        );
         assert!(!addresses(&[], &lines("a")).holds, "nothing was given");
     }
 
