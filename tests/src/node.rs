@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Once;
 
 use ipnet::IpNet;
 use lab::{Lab, Namespace, Snapshot};
@@ -43,6 +44,9 @@ impl Node {
             lab::skip(&reason);
             return None;
         }
+        static SWEPT: Once = Once::new();
+        // What killed runs left is no matter of this one's tests, but should not pile up.
+        SWEPT.call_once(|| drop(lab::sweep(false)));
         let lab = Lab::new(label).unwrap();
         let node = Node {
             namespace: lab.namespace("node").unwrap(),
