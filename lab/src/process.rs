@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -109,10 +109,8 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
 }
 
 fn await_end(pipe: &Receiver<Vec<u8>>, end: Instant) -> Option<Vec<u8>> {
-    match pipe.recv_timeout(end.saturating_duration_since(Instant::now())) {
-        Ok(all) => Some(all),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-    }
+    pipe.recv_timeout(end.saturating_duration_since(Instant::now()))
+        .ok()
 }
 
 #[cfg(test)]

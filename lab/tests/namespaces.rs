@@ -1,5 +1,8 @@
 //! The lab at work: two namespaces, joined, with servers and probes in them.
 
+// What these tests share fails as they do.
+#![allow(clippy::unwrap_used)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -99,7 +102,8 @@ fn throughput_is_what_the_shaper_lets_pass() {
     for (_, right) in FAMILIES {
         let at = SocketAddr::new(ip(right), 0);
         let rate = lab::throughput(&pair.left, &pair.right, at, window).unwrap();
-        assert!((14e6..17e6).contains(&rate), "{rate}");
+        // Wide, since other tests run beside it; unshaped it would be a thousand times as much.
+        assert!((8e6..20e6).contains(&rate), "{rate}");
     }
     let nowhere = SocketAddr::new(ip("192.0.2.3"), 0);
     lab::throughput(&pair.left, &pair.right, nowhere, window).unwrap_err();
