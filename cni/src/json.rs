@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment};
 
@@ -89,6 +89,18 @@ fn get_mut<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
         .filter(|(name, value)| !value.is_null() && name.eq_ignore_ascii_case(key))
         .last()
         .map(|(_, value)| value)
+}
+
+/// The value's text over several lines, indented with four spaces as other plugins print it, and
+/// without a line feed at the end.
+pub fn pretty(value: &Value) -> String {
+    let mut text = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, format);
+    match value.serialize(&mut serializer) {
+        Ok(()) => String::from_utf8_lossy(&text).into_owned(),
+        Err(_) => value.to_string(),
+    }
 }
 
 /// The innermost value of `path` that exists.

@@ -23,6 +23,7 @@ pub use config::Config;
 pub use delegate::Delegate;
 pub use env::{Command, Env};
 pub use error::{Context, Error, code};
+pub use json::pretty;
 pub use plugin::{Plugin, Request, run};
 pub use result::{AddResult, Dns, Interface, IpConfig, Route};
 pub use undo::Undo;

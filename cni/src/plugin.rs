@@ -6,10 +6,7 @@ mod tests;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::{AddResult, Attachment, Command, Config, Env, Error, Version, code, config};
+use crate::{AddResult, Attachment, Command, Config, Env, Error, Version, code, config, pretty};
 
 /// The most that is read from standard input, in bytes. A configuration with its `prevResult` is
 /// about a thousandth of that.
@@ -246,17 +243,6 @@ fn versions<P: Plugin>() -> String {
         "supportedVersions": versions,
     });
     format!("{value}\n")
-}
-
-/// With four spaces, as every other plugin prints.
-fn pretty(value: &Value) -> String {
-    let mut text = Vec::new();
-    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, format);
-    match value.serialize(&mut serializer) {
-        Ok(()) => String::from_utf8_lossy(&text).into_owned(),
-        Err(_) => value.to_string(),
-    }
 }
 
 /// A plugin that dies must still say so where the runtime listens.

@@ -49,6 +49,10 @@ pub struct RuntimeConf {
 
 impl RuntimeConf {
     fn validate(&self) -> Result<(), Error> {
+        if self.container_id.is_empty() || self.ifname.is_empty() {
+            let msg = "a container id and an interface name are required";
+            return Err(Error::new(code::INVALID_ENVIRONMENT, msg));
+        }
         env::validate_container_id(&self.container_id)?;
         env::validate_ifname(&self.ifname)
     }

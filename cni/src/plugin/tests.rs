@@ -1,5 +1,7 @@
 use std::cell::RefCell;
 
+use serde_json::Value;
+
 use super::*;
 
 /// A plugin that gives one address, and notes what it is asked.

@@ -124,6 +124,21 @@ impl NetworkList {
         let msg = format!("no net configuration with name {name:?} in {folder}");
         Err(Error::config(msg).details(bad.join("; ")))
     }
+
+    /// The types of the plugins and of their IPAM plugins, each once, in the order of ADD.
+    pub fn kinds(&self) -> Vec<&str> {
+        let mut kinds = Vec::new();
+        for plugin in &self.plugins {
+            let ipam = json::get_in(plugin, "ipam").and_then(|ipam| json::get(ipam, "type"));
+            let ipam = ipam.and_then(Value::as_str).unwrap_or("");
+            for kind in [input::kind(plugin), ipam] {
+                if !kind.is_empty() && !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+        kinds
+    }
 }
 
 fn undecodable(reason: impl std::fmt::Display) -> Error {
@@ -199,7 +214,8 @@ mod tests {
     fn a_list_and_a_single_configuration() {
         let list = parse(
             r#"{"cniVersion": "1.0.0", "name": "n", "disableCheck": "True",
-                "plugins": [{"type": "a", "X": null}, {"Type": "b"}]}"#,
+                "plugins": [{"type": "a", "X": null, "IPAM": {"type": "i"}},
+                    {"Type": "b"}, {"type": "a"}]}"#,
         )
         .unwrap();
         assert_eq!(
@@ -207,8 +223,8 @@ mod tests {
             ("n", Version::V1_0_0)
         );
         assert!(list.disable_check);
-        let kinds: Vec<_> = list.plugins.iter().map(input::kind).collect();
-        assert_eq!(kinds, ["a", "b"]);
+        assert_eq!(list.plugins.len(), 3);
+        assert_eq!(list.kinds(), ["a", "i", "b"]);
         assert!(list.plugins[0].contains_key("X"));
 
         let single = parse(r#"{"name": "n", "type": "a", "mtu": 5}"#).unwrap();

@@ -232,6 +232,10 @@ fn disabled_check_and_invalid_names() {
             ifname: "a/b".into(),
             ..conf()
         },
+        RuntimeConf {
+            ifname: String::new(),
+            ..conf()
+        },
     ] {
         assert_eq!(runtime.add(&list, &conf).unwrap_err().code, 4);
         assert_eq!(runtime.check(&list, &conf).unwrap_err().code, 4);
