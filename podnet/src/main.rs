@@ -1,2 +1,18 @@
-//! Not written yet.
-fn main() {}
+//! `podnet`: drives, demonstrates and explains a node's CNI chain.
+
+mod cli;
+mod demo;
+mod failure;
+mod network;
+mod port;
+mod rate;
+mod table;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    cli::run(&cli::Cli::parse()).unwrap_or_else(|failure| failure.report())
+}

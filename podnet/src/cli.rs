@@ -1,0 +1,162 @@
+//! The command line, and what each command does.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+use crate::network::{self, Network};
+use crate::target::{self, Target};
+use crate::{demo, table};
+
+const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
+or changed; 2 wrong options, environment or configuration, and no plugin was called.";
+
+/// Drives, demonstrates and explains a node's CNI chain
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_STATUS)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Attach a namespace to a network: call ADD of each plugin, print the last result, cache it
+    ///
+    /// When a plugin fails, what those before it have made stays until `podnet del`.
+    #[command(after_help = EXIT_STATUS)]
+    Add(Add),
+    /// Compare an attachment with what ADD made, by CHECK of each plugin
+    #[command(after_help = EXIT_STATUS)]
+    Check(Target),
+    /// Remove an attachment, by DEL of each plugin in reverse order; the namespace may be gone
+    #[command(after_help = EXIT_STATUS)]
+    Del(Target),
+    /// List the versions of the specification that the plugins of a network speak
+    #[command(after_help = EXIT_STATUS)]
+    Version(Version),
+    /// Show the whole chain at work in namespaces of its own
+    Demo(demo::Options),
+}
+
+#[derive(Debug, Args)]
+struct Add {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+struct Version {
+    #[command(flatten)]
+    network: Network,
+    /// Accepted as with the other commands, and not looked at
+    netns: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+struct Format {
+    /// How the answer is printed [default: table on a terminal, else json]
+    #[arg(long, value_enum)]
+    output: Option<Output>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Output {
+    Json,
+    Table,
+}
+
+impl Format {
+    fn is_table(&self) -> bool {
+        match self.output {
+            Some(Output::Json) => false,
+            Some(Output::Table) => true,
+            None => io::stdout().is_terminal(),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever keeps it from being done.
+pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
+    match &cli.command {
+        Command::Add(Add { target, format }) => {
+            let (version, result) = target::add(target)?;
+            if format.is_table() {
+                say(&table::result(&result))?;
+            } else {
+                say(&cni::pretty(&result.to_json(version)?))?;
+            }
+        }
+        Command::Check(target) => target::check(target)?,
+        Command::Del(target) => target::del(target)?,
+        Command::Version(Version {
+            network, format, ..
+        }) => {
+            let answers = network::versions(network)?;
+            if format.is_table() {
+                say(&table::versions(&answers))?;
+            } else {
+                say(&cni::pretty(&network::to_json(&answers)))?;
+            }
+            if answers.iter().any(|(_, answer)| answer.is_err()) {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Demo(options) => {
+            let holds = demo::run(options).map_err(|error| Failure::Failed(error.to_string()))?;
+            if !holds {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    writeln!(io::stdout(), "{}", text.trim_end())
+        .map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_taken_and_what_is_not() {
+        for (line, taken) in [
+            ("add n /run/netns/p", true),
+            (
+                "add n /run/netns/p --port 8080:80/tcp --port 53:53/udp --ingress 1M --egress 2M",
+                true,
+            ),
+            ("del n /run/netns/p --container-id c --conf f", true),
+            ("version n", true),
+            ("version n /run/netns/p --output table", true),
+            ("add n", false),
+            ("check n /run/netns/p --output json", false),
+            ("add n /run/netns/p --port 80", false),
+            ("add n /run/netns/p --ingress fast", false),
+            ("", false),
+        ] {
+            let words = std::iter::once("podnet").chain(line.split_whitespace());
+            assert_eq!(Cli::try_parse_from(words).is_ok(), taken, "{line}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Which network, and what its plugins speak.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use cni::Error;
+use cni::runtime::{NetworkList, Runtime};
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+
+/// Which network, and where its configuration and its plugins are.
+#[derive(Debug, Args)]
+pub struct Network {
+    /// Name of the network, as its configuration says
+    network: String,
+    /// The file with the network's configuration, instead of a search in a folder
+    #[arg(long, value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// The folder in which the network is looked for by its name
+    #[arg(long, value_name = "DIR", env = "NETCONFPATH", default_value = CONF_DIR)]
+    conf_dir: PathBuf,
+    /// The folders with the plugins, separated by `:`
+    #[arg(long, value_name = "DIRS", env = "CNI_PATH", default_value = PLUGIN_DIR)]
+    cni_path: PathBuf,
+    /// The folder of the cache, as other runtimes keep it
+    #[arg(long, value_name = "DIR", default_value = cni::runtime::DEFAULT_CACHE)]
+    cache_dir: PathBuf,
+}
+
+const CONF_DIR: &str = "/etc/cni/net.d";
+const PLUGIN_DIR: &str = "/opt/cni/bin";
+
+/// The network's list, and the runtime to call it with.
+///
+/// # Errors
+/// There is no such network, or its configuration cannot be read.
+pub fn open(network: &Network) -> Result<(Runtime, NetworkList), Failure> {
+    let list = match &network.conf {
+        Some(file) => NetworkList::from_file(file).and_then(|list| named(list, file, network)),
+        None => NetworkList::find(or_default(&network.conf_dir, CONF_DIR), &network.network),
+    }
+    .map_err(Failure::usage)?;
+    let runtime = Runtime {
+        path: std::env::split_paths(or_default(&network.cni_path, PLUGIN_DIR))
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .collect(),
+        cache: network.cache_dir.clone(),
+    };
+    Ok((runtime, list))
+}
+
+/// A variable that is set to nothing counts as not set.
+fn or_default<'a>(path: &'a Path, default: &'a str) -> &'a Path {
+    if path.as_os_str().is_empty() {
+        Path::new(default)
+    } else {
+        path
+    }
+}
+
+/// Names are part of every object on the node: a typing error must not make a second set.
+fn named(list: NetworkList, file: &Path, network: &Network) -> Result<NetworkList, Error> {
+    if list.name == network.network {
+        return Ok(list);
+    }
+    let file = file.display();
+    Err(Error::config(format!(
+        "{file}: the network's name is {:?}, not {:?}",
+        list.name, network.network
+    )))
+}
+
+/// Each plugin's type with the versions that it speaks.
+pub type Versions = Vec<(String, Result<Vec<String>, Error>)>;
+
+/// Asks each plugin of the network, IPAM plugins included, once.
+///
+/// # Errors
+/// As [`open`]; a plugin's own error is its answer.
+pub fn versions(network: &Network) -> Result<Versions, Failure> {
+    let (runtime, list) = open(network)?;
+    let ask = |kind: &str| (kind.to_owned(), runtime.versions(kind));
+    Ok(list.kinds().into_iter().map(ask).collect())
+}
+
+/// The versions by plugin; `error` in the place of an answer.
+pub fn to_json(versions: &Versions) -> Value {
+    let answer = |answer: &Result<Vec<String>, Error>| match answer {
+        Ok(versions) => json!({ "supportedVersions": versions }),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    versions
+        .iter()
+        .map(|(kind, versions)| (kind.clone(), answer(versions)))
+        .collect::<Map<_, _>>()
+        .into()
+}

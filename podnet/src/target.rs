@@ -1,0 +1,217 @@
+//! One attachment: what `add`, `check` and `del` are about.
+
+use std::path::{Component, Path, PathBuf};
+
+use clap::Args;
+use cni::runtime::{RuntimeConf, parse_args};
+use cni::{AddResult, Version};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha512};
+
+use crate::failure::Failure;
+use crate::network::{self, Network};
+use crate::port::Port;
+use crate::rate::{Rate, bandwidth};
+
+/// One attachment.
+#[derive(Debug, Args)]
+pub struct Target {
+    #[command(flatten)]
+    network: Network,
+    /// Path of the network namespace, as /run/netns/blue
+    netns: PathBuf,
+    /// Id of the container [default: made from NETNS, the same as cnitool's]
+    #[arg(long, value_name = "ID")]
+    container_id: Option<String>,
+    /// The interface in the namespace
+    #[arg(long, value_name = "NAME", env = "CNI_IFNAME", default_value = "eth0")]
+    ifname: String,
+    /// A host port: [HOSTIP:]HOSTPORT:CONTAINERPORT[/PROTOCOL], an IPv6 address in brackets; may
+    /// be repeated
+    #[arg(long = "port", value_name = "PORT")]
+    ports: Vec<Port>,
+    /// What may reach the namespace, in bits per second, as 500k, 10M or 1G; 0.1 s of it (at
+    /// least 128 KiB) may come at once
+    #[arg(long, value_name = "RATE")]
+    ingress: Option<Rate>,
+    /// The same for what may leave it
+    #[arg(long, value_name = "RATE")]
+    egress: Option<Rate>,
+    /// What the capabilities are given, as JSON; options win over it
+    #[arg(long, value_name = "JSON", env = "CAP_ARGS", default_value = "")]
+    cap_args: String,
+    /// Arguments for the plugins, as K=V;K2=V2
+    #[arg(long, value_name = "ARGS", env = "CNI_ARGS", default_value = "")]
+    args: String,
+}
+
+/// Attaches; the result, and the version it is to be printed in.
+///
+/// # Errors
+/// The chain's.
+pub fn add(target: &Target) -> Result<(Version, AddResult), Failure> {
+    let (runtime, list) = network::open(&target.network)?;
+    let result = runtime.add(&list, &conf(target)?)?;
+    Ok((list.cni_version, result))
+}
+
+/// Compares.
+///
+/// # Errors
+/// The chain's.
+pub fn check(target: &Target) -> Result<(), Failure> {
+    let (runtime, list) = network::open(&target.network)?;
+    Ok(runtime.check(&list, &conf(target)?)?)
+}
+
+/// Detaches.
+///
+/// # Errors
+/// The chain's.
+pub fn del(target: &Target) -> Result<(), Failure> {
+    let (runtime, list) = network::open(&target.network)?;
+    Ok(runtime.del(&list, &conf(target)?)?)
+}
+
+fn conf(target: &Target) -> Result<RuntimeConf, Failure> {
+    let netns = std::path::absolute(&target.netns)
+        .map(|path| cleaned(&path))
+        .map_err(|error| Failure::Usage(format!("{}: {error}", target.netns.display())))?;
+    let container_id = target.container_id.clone();
+    Ok(RuntimeConf {
+        container_id: container_id.unwrap_or_else(|| id_of(&netns)),
+        netns: Some(netns),
+        ifname: target.ifname.clone(),
+        args: parse_args(&target.args).map_err(Failure::usage)?,
+        capability_args: capability_args(target).map_err(Failure::Usage)?,
+    })
+}
+
+fn capability_args(target: &Target) -> Result<Map<String, Value>, String> {
+    let mut args = if target.cap_args.is_empty() {
+        Map::new()
+    } else {
+        serde_json::from_str(&target.cap_args)
+            .map_err(|error| format!("CAP_ARGS is no JSON object: {error}"))?
+    };
+    if !target.ports.is_empty() {
+        args.insert("portMappings".into(), json!(target.ports));
+    }
+    if let Some(rates) = bandwidth(target.ingress, target.egress) {
+        args.insert("bandwidth".into(), rates);
+    }
+    Ok(args)
+}
+
+/// The id that cnitool gives a namespace, so that each finds what the other made.
+fn id_of(netns: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let hash = Sha512::digest(netns.as_os_str().as_bytes());
+    let hex: String = hash
+        .iter()
+        .take(10)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("cnitool-{hex}")
+}
+
+/// An absolute path without `.`, `..` and double slashes, by its text alone.
+fn cleaned(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                cleaned.pop();
+            }
+            Component::CurDir => {}
+            other => cleaned.push(other),
+        }
+    }
+    cleaned
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        target: Target,
+    }
+
+    /// What the options ask for. They are given in full, so that no variable of the test's own
+    /// environment counts.
+    fn asked(options: &[&str]) -> Result<RuntimeConf, Failure> {
+        let words = ["x", "n", "/run/netns/blue", "--ifname", "eth1"];
+        let mut words = words.to_vec();
+        for (option, value) in [("--cap-args", ""), ("--args", "")] {
+            if !options.contains(&option) {
+                words.extend([option, value]);
+            }
+        }
+        words.extend(options);
+        conf(&Line::try_parse_from(words).unwrap().target)
+    }
+
+    #[test]
+    fn plain() {
+        let expected = RuntimeConf {
+            container_id: "cnitool-df26705e2e4ffd095eb1".into(),
+            netns: Some("/run/netns/blue".into()),
+            ifname: "eth1".into(),
+            args: Vec::new(),
+            capability_args: Map::new(),
+        };
+        assert_eq!(asked(&[]).unwrap(), expected);
+    }
+
+    #[test]
+    fn options_win_over_the_environment() {
+        let conf = asked(&[
+            "--container-id",
+            "c",
+            "--args",
+            "IgnoreUnknown=1",
+            "--cap-args",
+            r#"{"portMappings": [], "mac": "x"}"#,
+            "--port",
+            "8080:80/tcp",
+            "--egress",
+            "1M",
+        ])
+        .unwrap();
+        assert_eq!(conf.container_id, "c");
+        assert_eq!(conf.args, [("IgnoreUnknown".to_owned(), "1".to_owned())]);
+        assert_eq!(
+            Value::Object(conf.capability_args),
+            json!({
+                "portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}],
+                "mac": "x",
+                "bandwidth": {"egressRate": 1_000_000, "egressBurst": 1_048_576},
+            })
+        );
+    }
+
+    #[test]
+    fn refusals() {
+        for options in [["--cap-args", "[]"], ["--cap-args", "{"], ["--args", "A"]] {
+            let failure = asked(&options).unwrap_err();
+            assert!(matches!(failure, Failure::Usage(_)), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn paths() {
+        for (path, expected) in [
+            ("/run/netns/blue", "/run/netns/blue"),
+            ("/run//netns/./blue/", "/run/netns/blue"),
+            ("/run/x/../netns/blue", "/run/netns/blue"),
+            ("/../run", "/run"),
+        ] {
+            assert_eq!(cleaned(Path::new(path)), Path::new(expected));
+        }
+    }
+}
