@@ -1,5 +1,12 @@
 //! Every verb against a kernel, each test in namespaces of its own.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "the configuration allows them in test functions, not in what these share"
+)]
+
 mod addresses;
 mod links;
 mod namespaces;
