@@ -26,7 +26,7 @@ pub struct Target {
     /// The interface in the namespace
     #[arg(long, value_name = "NAME", env = "CNI_IFNAME", default_value = "eth0")]
     ifname: String,
-    /// A host port: [HOSTIP:]HOSTPORT:CONTAINERPORT[/PROTOCOL], an IPv6 address in brackets; may
+    /// A host port: `[HOSTIP:]HOSTPORT:CONTAINERPORT[/PROTOCOL]`, an IPv6 address in brackets; may
     /// be repeated
     #[arg(long = "port", value_name = "PORT")]
     ports: Vec<Port>,
@@ -38,11 +38,11 @@ pub struct Target {
     #[arg(long, value_name = "RATE")]
     egress: Option<Rate>,
     /// What the capabilities are given, as JSON; options win over it
-    #[arg(long, value_name = "JSON", env = "CAP_ARGS", default_value = "")]
-    cap_args: String,
+    #[arg(long, value_name = "JSON", env = "CAP_ARGS")]
+    cap_args: Option<String>,
     /// Arguments for the plugins, as K=V;K2=V2
-    #[arg(long, value_name = "ARGS", env = "CNI_ARGS", default_value = "")]
-    args: String,
+    #[arg(long, value_name = "ARGS", env = "CNI_ARGS")]
+    args: Option<String>,
 }
 
 /// Attaches; the result, and the version it is to be printed in.
@@ -82,17 +82,16 @@ fn conf(target: &Target) -> Result<RuntimeConf, Failure> {
         container_id: container_id.unwrap_or_else(|| id_of(&netns)),
         netns: Some(netns),
         ifname: target.ifname.clone(),
-        args: parse_args(&target.args).map_err(Failure::usage)?,
+        args: parse_args(target.args.as_deref().unwrap_or_default()).map_err(Failure::usage)?,
         capability_args: capability_args(target).map_err(Failure::Usage)?,
     })
 }
 
 fn capability_args(target: &Target) -> Result<Map<String, Value>, String> {
-    let mut args = if target.cap_args.is_empty() {
-        Map::new()
-    } else {
-        serde_json::from_str(&target.cap_args)
-            .map_err(|error| format!("CAP_ARGS is no JSON object: {error}"))?
+    let mut args = match target.cap_args.as_deref() {
+        None | Some("") => Map::new(),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| format!("CAP_ARGS is no JSON object: {error}"))?,
     };
     if !target.ports.is_empty() {
         args.insert("portMappings".into(), json!(target.ports));
