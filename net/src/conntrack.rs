@@ -251,7 +251,7 @@ mod tests {
             }
             Ok((delete(), there(&socket)))
         };
-        match netns.and_then(|netns| netns.enter(inside)).flatten() {
+        match netns.and_then(|netns| netns.enter(inside)?) {
             Ok(outcome) => Some(outcome),
             Err(error) => {
                 println!("skipped: cannot make conntrack entries in a namespace: {error}");

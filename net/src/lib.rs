@@ -1,8 +1,9 @@
 //! The kernel's network objects by netlink: one file per kind of object.
 //!
 //! A [`Netlink`] is one route socket of one namespace; its verbs are methods, grouped by kind in
-//! [`link`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. Nothing here
-//! knows of CNI.
+//! [`link`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. What belongs to
+//! the calling thread's namespace instead, whichever that is, are functions: [`sysctl`] and
+//! [`conntrack`]; [`netns`] enters and makes namespaces. Nothing here knows of CNI.
 
 pub mod address;
 pub mod conntrack;

@@ -1,7 +1,9 @@
 //! Network namespaces.
 
-// setns by descriptor is safe, but telling a network namespace from another kind takes an ioctl.
-#![allow(unsafe_code)]
+#![allow(
+    unsafe_code,
+    reason = "telling a network namespace from another kind takes an ioctl"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io;

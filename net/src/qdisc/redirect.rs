@@ -57,6 +57,14 @@ impl Netlink {
         Ok(filters.iter().flat_map(targets).collect())
     }
 
+    /// Whether there are any filters on the link's ingress, whatever they do.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn has_ingress_filters(&self, index: u32) -> Result<bool> {
+        Ok(!self.filters(index)?.is_empty())
+    }
+
     /// Removes the filters on the link's ingress that redirect to `target`, and no other.
     ///
     /// # Errors

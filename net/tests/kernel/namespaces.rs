@@ -137,3 +137,45 @@ fn a_named_namespace_lasts_until_it_is_removed() {
     assert!(matches!(Netns::open(&path), Err(Error::NetnsMissing(_))));
     netns::remove(&path).expect("remove again");
 }
+
+#[test]
+fn a_namespace_in_run_netns_is_in_a_shared_mount() {
+    // In a mount namespace of the thread's own, so that the machine's mounts stay as they are.
+    let inside = || {
+        use nix::mount::{MsFlags, mount};
+        let private = MsFlags::MS_PRIVATE | MsFlags::MS_REC;
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+        mount(
+            Some("tmpfs"),
+            "/run",
+            Some("tmpfs"),
+            MsFlags::empty(),
+            None::<&str>,
+        )
+    };
+    let test = move || {
+        if let Err(error) = inside() {
+            return println!("skipped: cannot have own mounts: {error}");
+        }
+        let paths = ["/run/netns/one", "/run/netns/two"].map(Path::new);
+        for path in paths {
+            netns::create(path).expect("create");
+            Netns::open(path).expect("open");
+        }
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").expect("mounts");
+        // The one of this tmpfs: the machine may have another below it.
+        let folders = mounts
+            .lines()
+            .filter(|line| line.contains(" /netns /run/netns "));
+        let folders: Vec<&str> = folders.collect();
+        assert!(
+            matches!(folders[..], [folder] if folder.contains(" shared:")),
+            "{folders:?}"
+        );
+        for path in paths {
+            netns::remove(path).expect("remove");
+        }
+    };
+    std::thread::spawn(test).join().expect("thread");
+}
