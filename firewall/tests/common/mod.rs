@@ -65,7 +65,7 @@ fn again(variant: &str) -> bool {
     // A name that fits no test would pass as well.
     let passed = output.status.success() && said.contains("1 passed");
     if !passed {
-        println!(
+        eprintln!(
             "{variant}: {said}{}",
             String::from_utf8_lossy(&output.stderr)
         );

@@ -1,2 +1,48 @@
-//! Not written yet.
-fn main() {}
+//! CNI plugin `portmap`: makes ports of the node lead to a pod.
+//!
+//! [`config`] says what was asked for, [`pod`] where it leads; [`add`], [`del`] and [`check`] make
+//! it, unmake it and compare it. The rules are the crate `firewall`'s.
+
+mod add;
+mod check;
+mod config;
+mod del;
+mod localnet;
+mod pod;
+mod stale;
+
+use std::process::ExitCode;
+
+use cni::{AddResult, Attachment, Error, Plugin, Request};
+use firewall::Owner;
+
+struct PortmapPlugin;
+
+impl Plugin for PortmapPlugin {
+    const NAME: &'static str = "portmap";
+
+    fn add(&self, request: &Request) -> Result<AddResult, Error> {
+        add::add(request)
+    }
+
+    fn del(&self, request: &Request) -> Result<(), Error> {
+        del::del(request)
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Error> {
+        check::check(request)
+    }
+}
+
+fn main() -> ExitCode {
+    cni::run(&PortmapPlugin)
+}
+
+/// Whose the rules are.
+fn owner(attachment: &Attachment) -> Owner<'_> {
+    Owner {
+        network: &attachment.network,
+        container_id: &attachment.container_id,
+        ifname: &attachment.ifname,
+    }
+}

@@ -1,0 +1,29 @@
+//! CHECK: whether all that ADD made is there.
+
+use cni::{Context, Error, Request};
+use firewall::hostport;
+
+use crate::config::PortmapConfig;
+use crate::{localnet, owner, pod};
+
+/// Compares rules and sysctl with what ADD makes of the same request.
+pub fn check(request: &Request) -> Result<(), Error> {
+    let config = PortmapConfig::read(request)?;
+    let previous = request.config.prev_result()?;
+    let previous = previous.ok_or_else(|| Error::config("Required prevResult missing"))?;
+    if config.mappings.is_empty() {
+        return Ok(());
+    }
+    let addresses = pod::addresses(&previous, &request.env.ifname);
+    let checked = hostport::check(owner(&request.attachment()), &config.host_ports(&addresses));
+    match checked {
+        Err(missing @ firewall::Error::Missing(_)) => {
+            return Err(Error::check(format!("could not check dnat: {missing}")));
+        }
+        other => other.context("could not check dnat")?,
+    }
+    if config.snat {
+        localnet::check(&addresses)?;
+    }
+    Ok(())
+}

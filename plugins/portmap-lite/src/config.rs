@@ -1,0 +1,236 @@
+//! The plugin's configuration: the keys as written, and what they mean with every default applied.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use cni::{Error, Request, code};
+use firewall::hostport::{HostPorts, Mapping, Mark, Protocol};
+use ipnet::IpNet;
+use serde::Deserialize;
+
+/// Bit of the packet mark where the configuration names none.
+const DEFAULT_MARK_BIT: u8 = 13;
+/// The kernel's `XT_EXTENSION_MAXNAMELEN` (linux/netfilter/x_tables.h) without the final zero.
+const MAX_CHAIN_LEN: usize = 28;
+
+/// The keys as they are written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Keys {
+    backend: String,
+    snat: Option<bool>,
+    masq_all: bool,
+    mark_masq_bit: Option<i64>,
+    external_set_mark_chain: String,
+    conditions_v4: Vec<String>,
+    conditions_v6: Vec<String>,
+    runtime_config: RuntimeConfig,
+}
+
+/// `runtimeConfig`, what the runtime knows of the pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RuntimeConfig {
+    port_mappings: Vec<PortKeys>,
+}
+
+/// One of `portMappings`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PortKeys {
+    host_port: i64,
+    container_port: i64,
+    protocol: String,
+    #[serde(rename = "hostIP")]
+    host_ip: String,
+}
+
+/// What ADD and CHECK work by: validated, every default applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortmapConfig {
+    /// The ports; empty where the pod has none.
+    pub mappings: Vec<Mapping>,
+    /// Connections whose answers would not find their way back get the node's address.
+    pub snat: bool,
+    masq_all: bool,
+    mark: MarkKey,
+    conditions_v4: Vec<String>,
+    conditions_v6: Vec<String>,
+}
+
+/// [`Mark`] with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum MarkKey {
+    Bit(u8),
+    Chain(String),
+}
+
+impl PortmapConfig {
+    /// Reads and validates the configuration.
+    ///
+    /// # Errors
+    /// Code 6 for a wrong type, 2 for a key that is not supported, 7 for an invalid value.
+    pub fn read(request: &Request) -> Result<PortmapConfig, Error> {
+        PortmapConfig::from_keys(request.config.read()?)
+    }
+
+    fn from_keys(keys: Keys) -> Result<PortmapConfig, Error> {
+        backend(&keys.backend)?;
+        conditions("conditionsV4", &keys.conditions_v4)?;
+        conditions("conditionsV6", &keys.conditions_v6)?;
+        Ok(PortmapConfig {
+            mark: mark(keys.mark_masq_bit, keys.external_set_mark_chain)?,
+            mappings: keys
+                .runtime_config
+                .port_mappings
+                .iter()
+                .enumerate()
+                .map(|(index, port)| mapping(index, port))
+                .collect::<Result<_, _>>()?,
+            snat: keys.snat.unwrap_or(true),
+            masq_all: keys.masq_all,
+            conditions_v4: keys.conditions_v4,
+            conditions_v6: keys.conditions_v6,
+        })
+    }
+
+    /// The host ports of a pod with these addresses.
+    pub fn host_ports<'a>(&'a self, addresses: &'a [IpNet]) -> HostPorts<'a> {
+        HostPorts {
+            mappings: &self.mappings,
+            addresses,
+            snat: self.snat,
+            masq_all: self.masq_all,
+            mark: match &self.mark {
+                MarkKey::Bit(bit) => Mark::Bit(*bit),
+                MarkKey::Chain(chain) => Mark::Chain(chain),
+            },
+            conditions_v4: &self.conditions_v4,
+            conditions_v6: &self.conditions_v6,
+        }
+    }
+}
+
+/// The ports that DEL is told of. Those that are not valid, ADD has never made.
+pub fn told_mappings(request: &Request) -> Vec<Mapping> {
+    let keys: Keys = request.config.read_tolerant();
+    let ports = keys.runtime_config.port_mappings;
+    ports
+        .iter()
+        .filter_map(|port| mapping(0, port).ok())
+        .collect()
+}
+
+fn backend(name: &str) -> Result<(), Error> {
+    match name {
+        "" | "iptables" => Ok(()),
+        "nftables" => Err(Error::new(
+            code::UNSUPPORTED_FIELD,
+            "backend \"nftables\" is not supported; allowed: \"iptables\"",
+        )),
+        other => Err(invalid(
+            format!("unrecognized backend {other:?}"),
+            "backend",
+            "\"iptables\"",
+        )),
+    }
+}
+
+fn mark(bit: Option<i64>, chain: String) -> Result<MarkKey, Error> {
+    if chain.is_empty() {
+        let bit = bit.map_or(Ok(DEFAULT_MARK_BIT), u8::try_from);
+        return match bit {
+            Ok(bit @ 0..=31) => Ok(MarkKey::Bit(bit)),
+            _ => Err(Error::config("MasqMarkBit must be between 0 and 31")
+                .details("the key is markMasqBit")),
+        };
+    }
+    if bit.is_some() {
+        return Err(Error::config(
+            "Cannot specify externalSetMarkChain and markMasqBit",
+        ));
+    }
+    // It becomes a word of a rule.
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
+    if chain.len() > MAX_CHAIN_LEN || !chain.chars().all(plain) || chain.starts_with(['-', '!']) {
+        return Err(invalid(
+            format!("Invalid chain name: {chain:?}"),
+            "externalSetMarkChain",
+            "the name of a chain, at most 28 characters",
+        ));
+    }
+    Ok(MarkKey::Chain(chain))
+}
+
+/// Words of iptables; those of nftables do not begin with an option or a negation.
+fn conditions(key: &str, words: &[String]) -> Result<(), Error> {
+    if words
+        .first()
+        .is_some_and(|word| !word.starts_with(['-', '!']))
+    {
+        return Err(Error::config(format!(
+            "iptables backend was requested but configuration contains nftables-specific options \
+             [{key}]"
+        )));
+    }
+    match words.iter().find(|word| word.contains(char::is_control)) {
+        None => Ok(()),
+        Some(word) => Err(invalid(
+            format!("Invalid condition: {word:?}"),
+            key,
+            "words of iptables, without control characters",
+        )),
+    }
+}
+
+fn mapping(index: usize, port: &PortKeys) -> Result<Mapping, Error> {
+    let key = |name: &str| format!("runtimeConfig.portMappings[{index}].{name}");
+    let number = |kind: &str, name: &str, number: i64| match u16::try_from(number) {
+        Ok(port @ 1..) => Ok(port),
+        _ => Err(invalid(
+            format!("Invalid {kind} port number: {number}"),
+            key(name),
+            "1 to 65535",
+        )),
+    };
+    let container_port = number("container", "containerPort", port.container_port)?;
+    let host_port = number("host", "hostPort", port.host_port)?;
+    let protocol = match port.protocol.as_str() {
+        "" => Protocol::Tcp,
+        name => Protocol::parse(name).ok_or_else(|| {
+            invalid(
+                format!("Invalid protocol: {name:?}"),
+                key("protocol"),
+                "tcp, udp or sctp",
+            )
+        })?,
+    };
+    let host_ip = match port.host_ip.as_str() {
+        "" => None,
+        text => Some(
+            text.parse()
+                .map(|ip: IpAddr| ip.to_canonical())
+                .map_err(|_| {
+                    invalid(
+                        format!("Invalid host IP: {text:?}"),
+                        key("hostIP"),
+                        "an IPv4 or IPv6 address",
+                    )
+                })?,
+        ),
+    };
+    Ok(Mapping {
+        host_port,
+        container_port,
+        protocol,
+        host_ip,
+    })
+}
+
+/// Code 7: what is wrong, in the reference plugin's words where it has some, and what is allowed.
+fn invalid(what: impl Display, key: impl Display, allowed: &str) -> Error {
+    Error::config(format!("{what} ({key} must be {allowed})"))
+}
+
+#[cfg(test)]
+mod tests;

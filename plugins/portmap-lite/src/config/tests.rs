@@ -1,0 +1,188 @@
+use cni::{Command, Config, Env};
+
+use super::*;
+
+fn read(keys: &str) -> Result<PortmapConfig, Error> {
+    PortmapConfig::read(&request(keys))
+}
+
+fn request(keys: &str) -> Request {
+    let raw = format!("{{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"portmap\"{keys}}}");
+    Request {
+        env: Env {
+            command: Command::Add,
+            container_id: "id".into(),
+            netns: None,
+            netns_override: false,
+            ifname: "eth0".into(),
+            args: String::new(),
+            path: Vec::new(),
+        },
+        config: Config::parse(raw.into_bytes()).unwrap(),
+    }
+}
+
+fn with_ports(ports: &str) -> String {
+    format!(",\"runtimeConfig\":{{\"portMappings\":[{ports}]}}")
+}
+
+#[test]
+fn defaults() {
+    for keys in [
+        "",
+        ",\"runtimeConfig\":null",
+        ",\"runtimeConfig\":{\"portMappings\":null}",
+        ",\"runtimeConfig\":{\"portMappings\":[]},\"externalSetMarkChain\":\"\"",
+    ] {
+        let config = read(keys).unwrap();
+        assert!(config.mappings.is_empty() && config.snat && !config.masq_all);
+        assert_eq!(config.mark, MarkKey::Bit(13));
+    }
+}
+
+#[test]
+fn ports_as_runtimes_write_them() {
+    let config = read(&with_ports(
+        r#"{"HostPort":18080,"ContainerPort":8080,"Protocol":"","HostIP":""},
+           {"hostPort":53,"containerPort":5353,"protocol":"UDP","hostIP":"::ffff:192.0.2.1"},
+           {"hostPort":65535,"containerPort":1,"protocol":"sctp","hostIP":"fd00::1"}"#,
+    ));
+    let mapping = |host_port, container_port, protocol, host_ip: &str| Mapping {
+        host_port,
+        container_port,
+        protocol,
+        host_ip: host_ip.parse().ok(),
+    };
+    assert_eq!(
+        config.unwrap().mappings,
+        [
+            mapping(18080, 8080, Protocol::Tcp, ""),
+            mapping(53, 5353, Protocol::Udp, "192.0.2.1"),
+            mapping(65535, 1, Protocol::Sctp, "fd00::1"),
+        ]
+    );
+}
+
+#[test]
+fn every_key() {
+    let config = read(
+        r#","backend":"iptables","snat":false,"masqAll":true,"markMasqBit":0,
+           "conditionsV4":["!","-s","192.0.2.0/24"],"conditionsV6":["-i","eth0"]"#,
+    )
+    .unwrap();
+    let ports = config.host_ports(&[]);
+    assert!(!ports.snat && ports.masq_all);
+    assert_eq!(ports.mark, Mark::Bit(0));
+    assert_eq!(ports.conditions_v4, ["!", "-s", "192.0.2.0/24"]);
+    assert_eq!(ports.conditions_v6, ["-i", "eth0"]);
+    let config = read(r#","externalSetMarkChain":"KUBE-MARK-MASQ""#).unwrap();
+    assert_eq!(config.host_ports(&[]).mark, Mark::Chain("KUBE-MARK-MASQ"));
+}
+
+#[test]
+fn errors_name_key_value_and_what_is_allowed() {
+    let port = |keys: &str| with_ports(&format!("{{{keys}}}"));
+    let chain_and_bit = r#","externalSetMarkChain":"X","markMasqBit":3"#.to_owned();
+    let long = format!(",\"externalSetMarkChain\":\"{}\"", "x".repeat(29));
+    let cases = [
+        (
+            port(r#""hostPort":0,"containerPort":80"#),
+            7,
+            "Invalid host port number: 0 (runtimeConfig.portMappings[0].hostPort must be 1 to 65535)",
+        ),
+        (
+            port(r#""hostPort":65536,"containerPort":80"#),
+            7,
+            "Invalid host port number: 65536",
+        ),
+        (
+            port(r#""hostPort":0,"containerPort":0"#),
+            7,
+            "Invalid container port number: 0",
+        ),
+        (
+            port(r#""hostPort":1,"containerPort":-1"#),
+            7,
+            "Invalid container port number: -1",
+        ),
+        (
+            port(r#""hostPort":1,"containerPort":1,"protocol":"icmp""#),
+            7,
+            "\"icmp\" (runtimeConfig.portMappings[0].protocol must be tcp, udp or sctp)",
+        ),
+        (
+            port(r#""hostPort":1,"containerPort":1,"hostIP":"x""#),
+            7,
+            "\"x\" (runtimeConfig.portMappings[0].hostIP must be an IPv4 or IPv6 address)",
+        ),
+        (
+            port(r#""hostPort":"1","containerPort":1"#),
+            6,
+            "runtimeConfig.portMappings[0].hostPort",
+        ),
+        (
+            r#","backend":"nftables""#.to_owned(),
+            2,
+            "backend \"nftables\" is not supported; allowed: \"iptables\"",
+        ),
+        (
+            r#","backend":"x""#.to_owned(),
+            7,
+            "unrecognized backend \"x\" (backend must be \"iptables\")",
+        ),
+        (
+            r#","markMasqBit":32"#.to_owned(),
+            7,
+            "MasqMarkBit must be between 0 and 31",
+        ),
+        (
+            r#","markMasqBit":-1"#.to_owned(),
+            7,
+            "MasqMarkBit must be between 0 and 31",
+        ),
+        (
+            chain_and_bit,
+            7,
+            "Cannot specify externalSetMarkChain and markMasqBit",
+        ),
+        (long, 7, "externalSetMarkChain must be"),
+        (
+            r#","externalSetMarkChain":"a b""#.to_owned(),
+            7,
+            "Invalid chain name: \"a b\"",
+        ),
+        (
+            r#","externalSetMarkChain":"-j""#.to_owned(),
+            7,
+            "Invalid chain name",
+        ),
+        (
+            r#","conditionsV6":["ip6","saddr"]"#.to_owned(),
+            7,
+            "nftables-specific options [conditionsV6]",
+        ),
+        (
+            r#","conditionsV4":["-s","1.2.3.4\nCOMMIT"]"#.to_owned(),
+            7,
+            "Invalid condition: \"1.2.3.4\\nCOMMIT\"",
+        ),
+    ];
+    for (keys, code, text) in cases {
+        let error = read(&keys).unwrap_err();
+        assert_eq!(error.code, code, "{keys}: {error}");
+        assert!(error.msg.contains(text), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn del_takes_what_it_can_read() {
+    let keys = with_ports(
+        r#"{"hostPort":"x","containerPort":80},{"hostPort":53,"containerPort":53,"protocol":"udp"},
+           {"hostPort":99999,"containerPort":1}"#,
+    );
+    let told = told_mappings(&request(&format!(
+        "{keys},\"backend\":\"nftables\",\"snat\":3"
+    )));
+    assert_eq!(told.iter().map(|m| m.host_port).collect::<Vec<_>>(), [53]);
+    assert_eq!(told_mappings(&request(",\"runtimeConfig\":7")), []);
+}
