@@ -254,7 +254,9 @@ mod tests {
         match netns.and_then(|netns| netns.enter(inside)?) {
             Ok(outcome) => Some(outcome),
             Err(error) => {
-                println!("skipped: cannot make conntrack entries in a namespace: {error}");
+                lab::skip(&format!(
+                    "cannot make conntrack entries in a namespace: {error}"
+                ));
                 None
             }
         }

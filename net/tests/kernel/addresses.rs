@@ -76,7 +76,7 @@ fn ipv4_has_its_broadcast_address() {
                 "{text}"
             );
         }
-        Err(error) => println!("skipped: no ip command: {error}"),
+        Err(error) => lab::skip(&format!("no ip command: {error}")),
     }
 }
 

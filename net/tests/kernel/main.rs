@@ -3,7 +3,6 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "the configuration allows them in test functions, not in what these share"
 )]
 
@@ -21,7 +20,7 @@ fn namespaces() -> Option<(Netns, Netns)> {
     match (Netns::anonymous(), Netns::anonymous()) {
         (Ok(node), Ok(pod)) => Some((node, pod)),
         (Err(error), _) | (_, Err(error)) => {
-            println!("skipped: cannot make network namespaces: {error}");
+            lab::skip(&format!("cannot make network namespaces: {error}"));
             None
         }
     }

@@ -127,7 +127,7 @@ fn a_named_namespace_lasts_until_it_is_removed() {
     let path = folder.0.join("below").join("node");
     let made = match netns::create(&path) {
         Ok(made) => made,
-        Err(error) => return println!("skipped: cannot bind a namespace: {error}"),
+        Err(error) => return lab::skip(&format!("cannot bind a namespace: {error}")),
     };
     let opened = Netns::open(&path).expect("open");
     assert!(opened.same_as(&made).expect("compare") && !opened.same_as(&other).expect("compare"));
@@ -156,7 +156,7 @@ fn a_namespace_in_run_netns_is_in_a_shared_mount() {
     };
     let test = move || {
         if let Err(error) = inside() {
-            return println!("skipped: cannot have own mounts: {error}");
+            return lab::skip(&format!("cannot have own mounts: {error}"));
         }
         let paths = ["/run/netns/one", "/run/netns/two"].map(Path::new);
         for path in paths {

@@ -40,7 +40,7 @@ fn tc(netns: &Netns, arguments: &str) -> Option<String> {
             Some(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         Err(error) => {
-            println!("skipped: cannot run tc: {error}");
+            lab::skip(&format!("cannot run tc: {error}"));
             None
         }
     }
@@ -183,6 +183,6 @@ fn what_is_gone_needs_no_deleting() {
 fn the_clock_is_read() {
     match qdisc::ticks_per_microsecond() {
         Ok(ticks) => assert!(ticks > 0.0),
-        Err(error) => println!("skipped: {error}"),
+        Err(error) => lab::skip(&format!("{error}")),
     }
 }
