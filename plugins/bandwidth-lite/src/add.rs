@@ -1,0 +1,127 @@
+//! ADD: look, then change; undo in reverse.
+
+use cni::{AddResult, Context, Error, Interface, Request, Undo, code};
+use net::{Link, Netlink};
+
+use crate::GONE;
+use crate::config::Limits;
+use crate::identity::Identity;
+use crate::place::Place;
+use crate::want::{self, Ifb, Want};
+
+/// Shapes the attachment's traffic.
+pub fn add(request: &Request) -> Result<AddResult, Error> {
+    let limits = Limits::read(&request.config)?;
+    let previous = request.config.prev_result()?;
+    if limits.is_empty() {
+        return Ok(previous.unwrap_or_default());
+    }
+    let mut result = previous.ok_or_else(|| Error::config("must be called as chained plugin"))?;
+    let place = Place::find(request, &result)?;
+    let ticks = net::qdisc::ticks_per_microsecond().context("failed to read the tick")?;
+    let attachment = request.attachment();
+    let want = Want::new(&limits, &attachment, &place.host, ticks);
+    let stale = look(&place, &want, &Identity::of(&attachment))?;
+
+    if let Some(stale) = stale {
+        clear(&place, &stale)?;
+    }
+    let mut undo = Undo::new();
+    if let Some(ifb) = &want.egress {
+        let made = shape_egress(&place, ifb, &mut undo)?;
+        result.interfaces.push(interface(&made));
+    }
+    if let Some(tbf) = want.ingress {
+        // Last, since what it replaces could not be put back.
+        let added = place.node.add_tbf(place.host.index, tbf, true);
+        added.context(format!("create qdisc on {:?}", place.host.name))?;
+    }
+    undo.commit();
+    Ok(result)
+}
+
+/// Sees that nothing is in the way. Returns an ifb that an earlier ADD of the same attachment left.
+fn look(place: &Place, want: &Want, identity: &Identity) -> Result<Option<Link>, Error> {
+    let name = &identity.name;
+    let ifb = place.node.link(name);
+    let ifb = ifb.context(format!("failed to look for {name:?}"))?;
+    if ifb.as_ref().is_some_and(|link| !identity.owns(link)) {
+        let msg = format!("adding link: {name:?} already exists and is not ours");
+        return Err(Error::new(code::ALREADY_EXISTS, msg));
+    }
+    if want.ingress.is_some() {
+        let host = &place.host.name;
+        let qdiscs = place.node.qdiscs(place.host.index);
+        let qdiscs = qdiscs.context(format!("failed to list qdiscs of {host:?}"))?;
+        if let Some(root) = want::root(&qdiscs).filter(|root| !want::is_our_tbf(root)) {
+            return Err(
+                Error::new(code::ALREADY_EXISTS, "create qdisc: file exists")
+                    .details(format!("{host:?} has a root qdisc of kind {:?}", root.kind)),
+            );
+        }
+    }
+    Ok(ifb)
+}
+
+/// Removes a stale ifb, and first what is redirected to it: that would be lost.
+fn clear(place: &Place, stale: &Link) -> Result<(), Error> {
+    let failed = format!("failed to delete stale {:?}", stale.name);
+    let redirect = place.node.delete_redirect(place.host.index, stale.index);
+    redirect.context(&failed)?;
+    place.node.delete_link(stale.index).context(&failed)?;
+    Ok(())
+}
+
+fn shape_egress<'u>(place: &'u Place, want: &Ifb, undo: &mut Undo<'u>) -> Result<Link, Error> {
+    let node = &place.node;
+    let identity = &want.identity;
+    let made = node.create_ifb(&identity.name, Some(identity.mac), identity.group, want.mtu);
+    made.context(format!("adding link {:?}", identity.name))?;
+    let name = identity.name.clone();
+    undo.push(move || {
+        if let Ok(Some(link)) = node.link(&name) {
+            drop(node.delete_link(link.index));
+        }
+    });
+    let ifb = expect(node, &identity.name)?;
+    let alias = node.set_alias(ifb.index, &identity.alias);
+    alias.context(format!("failed to set the alias of {:?}", ifb.name))?;
+    let tbf = node.add_tbf(ifb.index, want.tbf, false);
+    tbf.context(format!("create ifb qdisc on {:?}", ifb.name))?;
+    redirect(place, &ifb, undo)?;
+    Ok(ifb)
+}
+
+/// Sends what comes from the pod through the ifb.
+fn redirect<'u>(place: &'u Place, ifb: &Link, undo: &mut Undo<'u>) -> Result<(), Error> {
+    let (node, host) = (&place.node, &place.host);
+    let failed = format!("failed to redirect ingress of {:?}", host.name);
+    let before = node.qdiscs(host.index).context(&failed)?;
+    node.ensure_ingress(host.index).context(&failed)?;
+    if !want::has_ingress(&before) {
+        undo.push(move || drop(node.delete_ingress(host.index)));
+    }
+    // A filter whose target is gone comes first, and drops all.
+    let redirects = node.redirects(host.index).context(&failed)?;
+    if redirects.contains(&GONE) {
+        node.delete_redirect(host.index, GONE).context(&failed)?;
+    }
+    node.add_redirect(host.index, ifb.index).context(&failed)?;
+    let index = ifb.index;
+    undo.push(move || drop(node.delete_redirect(host.index, index)));
+    Ok(())
+}
+
+fn expect(node: &Netlink, name: &str) -> Result<Link, Error> {
+    let link = node.link(name);
+    link.context(format!("failed to look up {name:?}"))?
+        .ok_or_else(|| Error::system(format!("link {name:?} vanished")))
+}
+
+fn interface(link: &Link) -> Interface {
+    Interface {
+        name: link.name.clone(),
+        mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
+        ..Interface::default()
+    }
+}

@@ -1,0 +1,142 @@
+//! From a limit to the kernel's token bucket: the reference plugin's arithmetic, so that either
+//! one's CHECK accepts what the other made, but saturating where that one wraps.
+
+use net::Tbf;
+
+use crate::config::Limit;
+
+/// How long a packet may wait in the queue at the rate, in microseconds.
+const LATENCY: u128 = 25_000;
+const MICROSECONDS: u128 = 1_000_000;
+/// What the kernel counts of a frame beside its MTU, in bytes: the Ethernet header and a VLAN tag.
+const FRAME_OVERHEAD: u32 = 14 + 4;
+
+/// The bucket for a limit on a link of `mtu` bytes, with `ticks` scheduler ticks in a microsecond.
+///
+/// A bucket that holds less than one frame lets nothing pass, ever. The reference plugin makes it
+/// nevertheless; here it is made as large as one frame. (The kernel's field ends at 2^32 ticks,
+/// some 275 seconds, so frames that take longer than that at the rate never pass.)
+pub fn bucket(limit: Limit, mtu: u32, ticks: f64) -> Tbf {
+    let rate = u128::from(limit.rate.max(1));
+    let frame = mtu.saturating_add(FRAME_OVERHEAD);
+    let time = |bytes: u32| u128::from(bytes) * MICROSECONDS / rate;
+    // One microsecond more than the frame's time rounded up, since ticks are rounded down again.
+    let fill_time = saturate(time(limit.burst).max(time(frame) + 2));
+    let burst = limit.burst.max(frame);
+    Tbf {
+        rate: limit.rate,
+        limit: saturate(rate * LATENCY / MICROSECONDS + u128::from(burst)),
+        buffer: to_ticks(fill_time, ticks),
+    }
+}
+
+fn saturate(value: u128) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from floating point cuts the fraction, as wanted, and saturates"
+)]
+fn to_ticks(microseconds: u32, ticks: f64) -> u32 {
+    (f64::from(microseconds) * ticks) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKS: f64 = 15.625;
+
+    fn bucket_of(rate: u64, burst: u32) -> Tbf {
+        bucket(Limit { rate, burst }, 1500, TICKS)
+    }
+
+    /// What `tc -d qdisc` prints after the reference plugin's ADD of 1 Mbit/800 kbit and
+    /// 2 Mbit/1.6 Mbit: `rate 1Mbit burst 100000b lat 25ms` and `rate 2Mbit burst 200000b lat 25ms`.
+    #[test]
+    fn golden() {
+        for (rate, burst, limit, buffer) in [
+            (125_000, 100_000, 103_125, 12_500_000),
+            (250_000, 200_000, 206_250, 12_500_000),
+            (1_250_000, 131_072, 162_322, 1_638_390),
+            (12_500_000, 1_250_000, 1_562_500, 1_562_500),
+        ] {
+            let expected = Tbf {
+                rate,
+                limit,
+                buffer,
+            };
+            assert_eq!(bucket_of(rate, burst), expected);
+        }
+    }
+
+    /// The reference plugin computes in floating point and cuts to 32 bits.
+    #[test]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "the formulas under comparison"
+    )]
+    fn as_the_reference_plugin_wherever_that_does_not_wrap() {
+        let mut random = 7_u64;
+        let mut next = |bits: u32| {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (random >> 16) & ((1 << bits) - 1)
+        };
+        let mut compared = 0;
+        for _ in 0..200_000 {
+            let (rate_bits, burst_bits) = (7 + next(5) as u32, 14 + next(4) as u32);
+            let rate = next(rate_bits.min(40)) + 1;
+            let burst = next(burst_bits.min(32)) as u32;
+            let time = f64::from(burst) * 1e6 / rate as f64;
+            let buffer = time.floor() * TICKS;
+            let limit = (rate as f64 * 25_000.0 / 1e6).floor() + f64::from(burst);
+            let wraps = [time, buffer, limit]
+                .iter()
+                .any(|value| *value >= 4_294_967_296.0);
+            let frame_time = 1518 * 1_000_000 / rate + 2;
+            if wraps || burst < 1518 || (time as u64) < frame_time {
+                continue;
+            }
+            compared += 1;
+            let expected = Tbf {
+                rate,
+                limit: limit as u32,
+                buffer: buffer as u32,
+            };
+            assert_eq!(bucket_of(rate, burst), expected, "burst {burst}");
+        }
+        assert!(compared > 50_000, "{compared}");
+    }
+
+    #[test]
+    fn nothing_wraps() {
+        let large = bucket_of(u64::MAX / 8, u32::MAX - 1);
+        assert_eq!((large.rate, large.limit), (u64::MAX / 8, u32::MAX));
+        let slow = bucket_of(1, u32::MAX - 1);
+        assert_eq!((slow.limit, slow.buffer), (u32::MAX - 1, u32::MAX));
+        let odd = bucket(Limit { rate: 0, burst: 0 }, u32::MAX, f64::NAN);
+        assert_eq!(odd.buffer, 0);
+    }
+
+    #[test]
+    fn a_frame_always_fits() {
+        for mtu in [576, 1500, 9000, 65_535] {
+            for rate in [1000, 125_000, 1_250_000_000, 50_000_000_000, 1 << 40] {
+                for burst in [0, 1, 1000, 1500, 64_000] {
+                    let made = bucket(Limit { rate, burst }, mtu, TICKS);
+                    let frame = u128::from(mtu + FRAME_OVERHEAD);
+                    // The kernel's reading of the bucket: ticks of 64 ns at the rate.
+                    let holds = u128::from(made.buffer) * 64 * u128::from(rate) / 1_000_000_000;
+                    assert!(holds >= frame, "{mtu} {rate} {burst}: {holds}");
+                    assert!(u128::from(made.limit) >= frame);
+                }
+            }
+        }
+    }
+}
