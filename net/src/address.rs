@@ -78,7 +78,7 @@ impl Netlink {
     /// # Errors
     /// Names the address that failed duplicate detection, or that is still tentative at `deadline`.
     pub fn wait_addresses(&self, index: u32, deadline: Duration) -> Result<()> {
-        let mut tentative = None;
+        let mut tentative = Vec::new();
         let concerns = |event: &RouteNetlinkMessage| {
             matches!(event, RouteNetlinkMessage::NewAddress(address)
                 | RouteNetlinkMessage::DelAddress(address) if address.header.index == index)
@@ -87,20 +87,29 @@ impl Netlink {
             let addresses = self.addresses(index)?;
             // First: the kernel keeps a failed address tentative.
             if let Some(failed) = addresses.iter().find(|address| address.dad_failed) {
-                let text = format!("link {index} has address {} in DADFAILED state", failed.net);
+                let (name, ip) = (self.name_of(index), failed.net.addr());
+                let text = format!("link {name} has address {ip} in DADFAILED state");
                 return Err(Error::Protocol(text));
             }
-            tentative = addresses.into_iter().find(|address| address.tentative);
-            Ok(tentative.is_none().then_some(()))
+            let unsettled = addresses.iter().filter(|address| address.tentative);
+            tentative = unsettled
+                .map(|address| address.net.addr().to_string())
+                .collect();
+            Ok(tentative.is_empty().then_some(()))
         })?;
         done.ok_or_else(|| {
-            let address = tentative
-                .map(|address| address.net.to_string())
-                .unwrap_or_default();
-            let text =
-                format!("link {index} still has tentative address {address} after {deadline:?}");
+            let (name, tentative) = (self.name_of(index), tentative.join(", "));
+            let text = format!(
+                "link {name} still has tentative addresses after {deadline:?}: {tentative}"
+            );
             Error::Protocol(text)
         })
+    }
+
+    /// For a message: the link's name, or its index where it has vanished.
+    fn name_of(&self, index: u32) -> String {
+        let link = self.link_by_index(index).ok().flatten();
+        link.map_or_else(|| index.to_string(), |link| link.name)
     }
 }
 

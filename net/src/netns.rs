@@ -54,7 +54,9 @@ impl Netns {
     /// # Errors
     /// The file system's.
     pub fn current() -> Result<Netns> {
-        Netns::open(Path::new(CURRENT))
+        let file =
+            File::open(CURRENT).map_err(|source| io("open the own network namespace", source))?;
+        Ok(Netns { file })
     }
 
     /// A new namespace without a name: it ends with its last handle, socket and process.

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType, RouteVia,
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+    RouteVia,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::errno::Errno;
@@ -14,11 +14,8 @@ use rtnetlink::RouteMessageBuilder;
 
 use crate::{Netlink, Result};
 
-/// `IP6_RT_PRIO_USER` of linux/ipv6_route.h: the metric of an IPv6 route that was given none.
-const IPV6_PRIORITY: u32 = 1024;
-
 /// A route, to be made or as it is. Destination and gateway may differ in family only by mistake:
-/// the kernel refuses that.
+/// the kernel refuses that. Of one that is there, metric, table and scope are always told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Destination; /0 for the default route.
@@ -27,11 +24,11 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// Index of the link it leaves by.
     pub index: u32,
-    /// Metric; `None` for the kernel's default.
+    /// Metric; `None` for the kernel's default: 0, and 1024 for IPv6.
     pub priority: Option<u32>,
     /// Table; `None` for main (254).
     pub table: Option<u32>,
-    /// `rt_scope_t`; `None` for global with a gateway, link without.
+    /// `rt_scope_t`; `None` for global with a gateway, link without. IPv6 knows global only.
     pub scope: Option<u8>,
     /// `RTAX_MTU`, in bytes.
     pub mtu: Option<u32>,
@@ -53,27 +50,6 @@ impl Route {
             advmss: None,
         }
     }
-
-    /// The same route in the form in which [`Netlink::routes`] gives it: no host bits in the
-    /// destination, and `None` for what is the kernel's default. To compare a wanted route with
-    /// what is there.
-    pub fn normalized(mut self) -> Route {
-        self.dst = self.dst.trunc();
-        let ipv6 = matches!(self.dst, IpNet::V6(_));
-        let default_priority = if ipv6 { IPV6_PRIORITY } else { 0 };
-        // Of an IPv6 route, 0 asks for the default as well.
-        self.priority = self
-            .priority
-            .filter(|priority| *priority != default_priority && *priority != 0);
-        self.table = self.table.filter(|table| {
-            // 0, RT_TABLE_UNSPEC, asks for the default as well.
-            *table != u32::from(RouteHeader::RT_TABLE_MAIN) && *table != 0
-        });
-        // IPv6 knows no scopes.
-        let default_scope = default_scope(self.gateway);
-        self.scope = self.scope.filter(|scope| !ipv6 && *scope != default_scope);
-        self
-    }
 }
 
 /// `rt_scope_t` of a route that was given none.
@@ -86,8 +62,7 @@ fn default_scope(gateway: Option<IpAddr>) -> u8 {
 
 impl Netlink {
     /// All unicast routes of both families and all tables that leave by the link (multipath legs
-    /// included, one [`Route`] a leg), each [normalized](Route::normalized). Equivalent to
-    /// `ip route show table all dev INDEX`.
+    /// included, one [`Route`] a leg). Equivalent to `ip route show table all dev INDEX`.
     ///
     /// # Errors
     /// The kernel's.
@@ -141,12 +116,8 @@ impl Netlink {
     /// The kernel's; that there is no way (unreachable) is `None`.
     pub fn route_to(&self, destination: IpAddr) -> Result<Option<u32>> {
         let mut message = RouteMessage::default();
-        let (family, length) = match destination {
-            IpAddr::V4(_) => (AddressFamily::Inet, 32),
-            IpAddr::V6(_) => (AddressFamily::Inet6, 128),
-        };
-        message.header.address_family = family;
-        message.header.destination_prefix_length = length;
+        message.header.address_family = family(destination);
+        message.header.destination_prefix_length = IpNet::from(destination).prefix_len();
         message
             .attributes
             .push(RouteAttribute::Destination(destination.into()));
@@ -235,16 +206,15 @@ fn legs(message: &RouteMessage, index: u32) -> Vec<Route> {
     if message.header.kind != RouteType::Unicast {
         return Vec::new();
     }
-    let unspecified: IpAddr = match message.header.address_family {
-        AddressFamily::Inet6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
-        _ => std::net::Ipv4Addr::UNSPECIFIED.into(),
+    let everywhere = match message.header.address_family {
+        AddressFamily::Inet6 => IpNet::V6(Ipv6Net::default()),
+        _ => IpNet::V4(Ipv4Net::default()),
     };
-    let Ok(default) = IpNet::new(unspecified, 0) else {
-        return Vec::new();
-    };
-    let mut base = Route::new(default, None, 0);
+    let mut base = Route::new(everywhere, None, 0);
     base.scope = Some(message.header.scope.into());
     base.table = Some(message.header.table.into());
+    // Of IPv4, which does not tell it.
+    base.priority = Some(0);
     let mut legs = Vec::new();
     for attribute in &message.attributes {
         match attribute {
@@ -270,13 +240,10 @@ fn legs(message: &RouteMessage, index: u32) -> Vec<Route> {
         legs.push((base.index, gateway(&message.attributes)));
     }
     let ours = legs.into_iter().filter(|(leg, _)| *leg == index);
-    ours.map(|(index, gateway)| {
-        Route {
-            index,
-            gateway,
-            ..base.clone()
-        }
-        .normalized()
+    ours.map(|(index, gateway)| Route {
+        index,
+        gateway,
+        ..base.clone()
     })
     .collect()
 }

@@ -82,3 +82,22 @@ fn link(netlink: &Netlink, name: &str) -> Link {
     let link = netlink.link(name).expect("get link");
     link.unwrap_or_else(|| panic!("no link {name}"))
 }
+
+/// Runs a program in a namespace and returns what it prints; `None` (said aloud) where there is no
+/// such program.
+fn run(netns: &Netns, program: &str, arguments: &str) -> Option<String> {
+    let output = || {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments.split_whitespace()).output()
+    };
+    match netns.enter(output).expect("enter") {
+        Ok(output) => {
+            assert!(output.status.success(), "{program} {arguments}: {output:?}");
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            lab::skip(&format!("cannot run {program}: {error}"));
+            None
+        }
+    }
+}

@@ -1,8 +1,6 @@
-use std::process::Command;
-
 use net::{Netlink, Netns, Qdisc, Tbf, qdisc};
 
-use crate::{Lab, link};
+use crate::{Lab, link, run};
 
 const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
@@ -27,23 +25,8 @@ fn root(netlink: &Netlink, index: u32) -> Option<Qdisc> {
     qdiscs.into_iter().find(|qdisc| qdisc.parent == ROOT)
 }
 
-/// Runs `tc` in a namespace; `None` (said aloud) where there is no such program.
 fn tc(netns: &Netns, arguments: &str) -> Option<String> {
-    let run = || {
-        Command::new("tc")
-            .args(arguments.split_whitespace())
-            .output()
-    };
-    match netns.enter(run).expect("enter") {
-        Ok(output) => {
-            assert!(output.status.success(), "tc {arguments}: {output:?}");
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-        Err(error) => {
-            lab::skip(&format!("cannot run tc: {error}"));
-            None
-        }
-    }
+    run(netns, "tc", arguments)
 }
 
 #[test]
