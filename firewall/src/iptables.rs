@@ -51,6 +51,8 @@ impl Variant {
 pub struct Tool {
     reader: &'static str,
     restorer: PathBuf,
+    /// Whether `-C` can be believed.
+    pub tests: bool,
 }
 
 impl Tool {
@@ -59,7 +61,7 @@ impl Tool {
     /// # Errors
     /// [`Error::NoTool`].
     pub fn default_of(family: Family) -> Result<Tool> {
-        Tool::find(plain(family), "").ok_or(Error::NoTool(plain(family)))
+        Tool::find(family, "").ok_or(Error::NoTool(plain(family)))
     }
 
     /// The program of that variant; where none has its name, the plain one may be of it.
@@ -71,21 +73,23 @@ impl Tool {
             Variant::Nft => "-nft",
             Variant::Legacy => "-legacy",
         };
-        Tool::find(plain(family), suffix).map_or_else(|| Tool::default_of(family), Ok)
+        Tool::find(family, suffix).map_or_else(|| Tool::default_of(family), Ok)
     }
 
     /// Looks for a folder that has both programs: taken from two, they might be of two variants.
-    fn find(program: &str, suffix: &str) -> Option<Tool> {
-        let reader = format!("{program}{suffix}");
+    fn find(family: Family, suffix: &str) -> Option<Tool> {
+        let reader = format!("{}{suffix}", plain(family));
         let restorer = format!("{reader}-restore");
         let folders = search_path(std::env::var_os("PATH"));
         let folder = folders
             .iter()
             .find(|folder| folder.join(&reader).is_file() && folder.join(&restorer).is_file())?;
+        let reader = folder.join(reader);
         Some(Tool {
-            // The crate wants a 'static name; a plugin lives for one call.
-            reader: folder.join(reader).to_str()?.to_owned().leak(),
+            tests: family == Family::V4 || is_nft(&reader),
             restorer: folder.join(restorer),
+            // The crate wants a 'static name; a plugin lives for one call.
+            reader: reader.to_str()?.to_owned().leak(),
         })
     }
 
@@ -164,7 +168,7 @@ impl Tool {
         accepted(format!("{program} --noflush <<< {shown:?}"), output).map(drop)
     }
 
-    /// Whether the rule is there, asked of the kernel's table by the program itself.
+    /// Whether the rule is there, asked of the program itself.
     ///
     /// # Errors
     /// The program cannot be run.
@@ -216,6 +220,15 @@ fn plain(family: Family) -> &'static str {
         Family::V4 => "iptables",
         Family::V6 => "ip6tables",
     }
+}
+
+/// Whether a program is surely of the nft variant, by the file that its name leads to. The `-C` of
+/// the legacy variant's ip6tables 1.8.9 compares the wrong bytes: it takes another port or another
+/// mark for the same.
+fn is_nft(program: &Path) -> bool {
+    let file = program.canonicalize().unwrap_or_default();
+    file.file_name()
+        .is_some_and(|name| name.to_string_lossy().contains("nft"))
 }
 
 /// The folders of PATH, then those of administration, which a runtime's PATH may lack.

@@ -15,7 +15,7 @@ pub struct RuleSet {
     /// The rules of other chains that lead to it.
     pub entries: Vec<Rule>,
     /// Whether the entries hold words of the configuration, of which nobody knows how
-    /// `iptables-save` will print them: CHECK then asks for them instead of comparing.
+    /// `iptables-save` will print them: CHECK then also asks the program for them.
     pub foreign_words: bool,
     /// What it shares with all other attachments.
     pub shared: Shared,
@@ -91,8 +91,10 @@ impl RuleSet {
         if let Some(rule) = self.shared.rules.iter().map(|(rule, _)| rule).find(absent) {
             return Some(not_found(rule));
         }
-        if !self.foreign_words
-            && let Some(rule) = self.entries.iter().find(absent)
+        if let Some(rule) = self
+            .entries
+            .iter()
+            .find(|rule| !self.has_entry(listing, rule))
         {
             return Some(not_found(rule));
         }
@@ -105,6 +107,21 @@ impl RuleSet {
             )),
             _ => Some(not_found(rule)),
         })
+    }
+
+    /// Whether an entry is there; of one with foreign words, all that is our own of it.
+    fn has_entry(&self, listing: &Listing, entry: &Rule) -> bool {
+        let same = |found: &Rule| {
+            let options = ["-p", "--comment", "--dports"];
+            options
+                .iter()
+                .all(|option| found.value_of(option) == entry.value_of(option))
+        };
+        listing.has(entry)
+            || self.foreign_words
+                && listing
+                    .rules_to(&self.chain)
+                    .any(|found| found.chain() == entry.chain() && same(found))
     }
 }
 

@@ -245,6 +245,24 @@ fn the_next_add_repairs_what_is_shared() {
 }
 
 #[test]
+fn another_mark_bit_gets_rules_of_its_own() {
+    in_namespace(|| {
+        let addresses = nets(&["10.1.2.2/24", "fd00::2/64"]);
+        let mappings = [mapping(8080, Protocol::Tcp, "")];
+        for (id, bit) in [("a", 13), ("b", 0), ("c", 13)] {
+            let mut ports = ports(&mappings, &addresses);
+            ports.mark = Mark::Bit(bit);
+            hostport::add(owner(id), &ports).unwrap();
+            hostport::check(owner(id), &ports).unwrap();
+        }
+        for program in ["iptables", "ip6tables"] {
+            assert_eq!(rules_with(program, &["0x2000/0x2000", "0x1/0x1"]).len(), 4);
+            assert_eq!(rules_with(program, &["-j CNI-HOSTPORT-MASQ"]).len(), 1);
+        }
+    });
+}
+
+#[test]
 fn a_refused_add_leaves_nothing() {
     in_namespace(|| {
         add_pod("other");
@@ -284,9 +302,18 @@ fn conditions_are_obeyed_and_checked() {
             )]
         );
         hostport::check(owner("cont1"), &ports).unwrap();
-        run("iptables", &["-t", "nat", "-F", "CNI-HOSTPORT-DNAT"], "");
-        let missing = hostport::check(owner("cont1"), &ports);
-        assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+        let whole = save("iptables");
+        for changed in ["", "192.0.3.0/24"] {
+            let mut lines = whole.clone();
+            lines.retain(|line| *line != entry[0]);
+            if !changed.is_empty() {
+                let other = entry[0].replace("192.0.2.0/24", changed);
+                lines.insert(lines.len() - 1, other);
+            }
+            put("iptables", &lines);
+            let missing = hostport::check(owner("cont1"), &ports);
+            assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+        }
         hostport::add(owner("cont1"), &ports).unwrap();
         assert_eq!(rules_with("iptables", &["-A CNI-HOSTPORT-DNAT"]), entry);
     });
