@@ -169,11 +169,7 @@ fn undecodable(reason: impl std::fmt::Display) -> Error {
 /// # Errors
 /// Code 7 where it is missing or invalid, 6 where it is no text.
 pub(crate) fn network_name(value: &Value) -> Result<String, Error> {
-    let Name { name } = if value.is_null() {
-        Name::default()
-    } else {
-        json::read(value).map_err(undecodable)?
-    };
+    let Name { name } = json::read(value).map_err(undecodable)?;
     if name.is_empty() {
         return Err(Error::config("missing network name").details("the key is \"name\""));
     }
@@ -256,7 +252,7 @@ mod tests {
             (
                 "[]",
                 6,
-                "error unmarshall network config: invalid type: sequence, expected struct Name",
+                "error unmarshall network config: invalid type: sequence, expected an object",
             ),
             (
                 r#"{"name": 5}"#,
@@ -297,7 +293,7 @@ mod tests {
             (
                 6,
                 "failed to load netconf: cannot read \"ipam\": \
-                 invalid type: integer `5`, expected struct Ipam"
+                 invalid type: integer `5`, expected an object"
             )
         );
     }

@@ -1,7 +1,10 @@
 //! Deserializing a value without regard to the case of its keys.
 
+use std::convert::Infallible;
+use std::fmt;
+
 use serde::de::value::{MapDeserializer, SeqDeserializer};
-use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};
+use serde::de::{IntoDeserializer, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
 use serde_json::Value;
 
@@ -44,13 +47,13 @@ impl<'de> Deserializer<'de> for Folded<'de> {
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
         let object = match self.0 {
-            Value::Object(object) => object,
+            Value::Object(object) => Some(object),
+            Value::Null => None,
             // A derived struct would also take an array, field by field.
-            Value::Array(_) => return Err(Self::Error::invalid_type(Unexpected::Seq, &visitor)),
-            scalar => return scalar.deserialize_any(visitor),
+            other => return other.deserialize_any(Object).map(|never| match never {}),
         };
         let mut found = vec![None; fields.len()];
-        for (key, value) in present(object) {
+        for (key, value) in object.into_iter().flat_map(present) {
             let matching = fields.iter().zip(&mut found);
             for (_, slot) in matching.filter(|(field, _)| field.eq_ignore_ascii_case(key)) {
                 *slot = Some(Folded(value));
@@ -94,5 +97,16 @@ impl<'de> Deserializer<'de> for Folded<'de> {
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
         unit unit_struct seq tuple tuple_struct map identifier
+    }
+}
+
+/// Takes nothing, and says what would have been right.
+struct Object;
+
+impl Visitor<'_> for Object {
+    type Value = Infallible;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 }

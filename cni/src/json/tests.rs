@@ -104,10 +104,10 @@ fn errors_name_path_value_and_what_is_allowed() {
         ),
         (
             r#"{"inner": [1]}"#,
-            "cannot read \"inner\": invalid type: sequence, expected struct Inner",
+            "cannot read \"inner\": invalid type: sequence, expected an object",
         ),
-        ("[]", "invalid type: sequence, expected struct Conf"),
-        ("5", "invalid type: integer `5`, expected struct Conf"),
+        ("[]", "invalid type: sequence, expected an object"),
+        ("5", "invalid type: integer `5`, expected an object"),
     ] {
         assert_eq!(conf(text), Err(expected.to_owned()), "{text}");
     }
