@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use super::Outcome;
 use super::verdict::Measured;
 
+/// Back to the begin of a terminal's line, and empties it.
+const ERASE: &str = "\r\x1b[K";
+
 /// Writes a line for each step, and on a terminal what is being done meanwhile.
 pub(super) struct Report {
     out: Box<dyn Write>,
@@ -28,10 +31,10 @@ impl Report {
         Ok(())
     }
 
-    /// The progress line; its end overwrites it.
+    /// The progress line, which the next line overwrites.
     pub(super) fn begin(&mut self, what: &str) -> Outcome<()> {
         if self.terminal {
-            write!(self.out, "...     {what}")?;
+            write!(self.out, "{ERASE}...     {what}")?;
             self.out.flush()?;
         }
         Ok(())
@@ -39,7 +42,7 @@ impl Report {
 
     pub(super) fn end(&mut self, what: &'static str, outcome: Outcome<Measured>) -> Outcome<()> {
         let measured = outcome.unwrap_or_else(|error| Measured::new(false, error.to_string()));
-        let erase = if self.terminal { "\r\x1b[K" } else { "" };
+        let erase = if self.terminal { ERASE } else { "" };
         writeln!(self.out, "{erase}{}", line(what, &measured))?;
         self.lines += 1;
         if !measured.holds {

@@ -58,7 +58,7 @@ impl World {
              \x20 ip netns exec {node} iptables-save -t nat\n\
              \x20 ip netns exec {node} tc qdisc show\n\
              \x20 ip netns exec {web} ip route\n\
-             \x20 ip netns exec {client} ping -c 1 {OUTSIDE}\n\
+             \x20 ip netns exec {client} ip route get {OUTSIDE}\n\
              \x20 ip netns exec {outside} ip -brief address\n\
              \x20 ls {}\n\
              remove it: podnet demo --remove\n",
