@@ -1,0 +1,199 @@
+//! The tool as it is called, with plugins that only note what they are given.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PLUGIN: &str = r#"#!/bin/sh
+cd "$(dirname "$0")"
+cat > input
+env | grep ^CNI_ | sort > environment
+if [ -e fails ]; then echo '{"code": 11, "msg": "no"}'; exit 1; fi
+case $CNI_COMMAND in
+ADD) echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.1.0.2/24"}]}';;
+VERSION) echo '{"supportedVersions": ["1.0.0"]}';;
+esac
+"#;
+
+/// A folder that holds the plugin, its network and the cache.
+struct Node(TempDir);
+
+impl Node {
+    fn new() -> Node {
+        let node = Node(tempfile::tempdir().unwrap());
+        fs::write(node.path().join("fake"), PLUGIN).unwrap();
+        fs::set_permissions(node.path().join("fake"), fs::Permissions::from_mode(0o755)).unwrap();
+        let conf = json!({
+            "cniVersion": "1.0.0", "name": "n",
+            "plugins": [{"type": "fake", "capabilities": {"portMappings": true, "mac": true}}],
+        });
+        fs::write(node.path().join("n.conflist"), conf.to_string()).unwrap();
+        node
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A call with the environment that cnitool knows.
+    fn podnet(&self, words: &[&str], environment: &[(&str, &str)]) -> Output {
+        let mut podnet = Command::new(env!("CARGO_BIN_EXE_podnet"));
+        podnet.args(words);
+        if matches!(words, ["add" | "check" | "del" | "version", ..]) {
+            podnet.arg("--cache-dir").arg(self.path().join("cache"));
+        }
+        for name in ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"] {
+            podnet.env_remove(name);
+        }
+        podnet
+            .env("CNI_PATH", self.path())
+            .env("NETCONFPATH", self.path())
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap()
+    }
+
+    fn note(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    fn input(&self) -> Value {
+        serde_json::from_str(&self.note("input")).unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_environment_of_cnitool() {
+    let node = Node::new();
+    let environment = [
+        ("CAP_ARGS", r#"{"mac": "02:00:00:00:00:01", "ips": []}"#),
+        ("CNI_ARGS", "IgnoreUnknown=1;A=B"),
+        ("CNI_IFNAME", "net1"),
+    ];
+    let output = node.podnet(&["add", "n", "/run/netns/blue"], &environment);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["ips"][0]["address"], "10.1.0.2/24");
+    let expected = [
+        "CNI_ARGS=IgnoreUnknown=1;A=B",
+        "CNI_COMMAND=ADD",
+        "CNI_CONTAINERID=cnitool-df26705e2e4ffd095eb1",
+        "CNI_IFNAME=net1",
+        "CNI_NETNS=/run/netns/blue",
+        &format!("CNI_PATH={}", node.path().display()),
+    ];
+    assert_eq!(
+        node.note("environment").lines().collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!(
+        node.input()["runtimeConfig"],
+        json!({"mac": "02:00:00:00:00:01"})
+    );
+}
+
+#[test]
+fn add_is_remembered_for_check_and_del() {
+    let node = Node::new();
+    let cached = node.path().join("cache/results/n-c-eth0");
+    let target = ["n", "/run/netns/blue", "--container-id", "c"];
+    let call = |command: &str, more: &[&str]| {
+        let words = [&[command], &target[..], more].concat();
+        let output = node.podnet(&words, &[]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+        output.stdout
+    };
+    let table = call("add", &["--port", "8080:80/udp", "--output", "table"]);
+    assert_eq!(
+        text(&table),
+        "ADDRESS      GATEWAY  INTERFACE\n10.1.0.2/24\n"
+    );
+    assert!(cached.exists());
+    for command in ["check", "del"] {
+        assert!(call(command, &[]).is_empty());
+        let input = node.input();
+        let port = json!({"hostPort": 8080, "containerPort": 80, "protocol": "udp"});
+        assert_eq!(input["runtimeConfig"]["portMappings"], json!([port]));
+        assert_eq!(input["prevResult"]["ips"][0]["address"], "10.1.0.2/24");
+    }
+    assert!(!cached.exists());
+    call("del", &[]);
+}
+
+#[test]
+fn versions() {
+    let node = Node::new();
+    let file = node.path().join("n.conflist").display().to_string();
+    let output = node.podnet(&["version", "n", "--conf", &file, "--output", "table"], &[]);
+    assert_eq!(text(&output.stdout), "PLUGIN  VERSIONS\nfake    1.0.0\n");
+    fs::write(node.path().join("fails"), "").unwrap();
+    let output = node.podnet(&["version", "n", "/run/netns/blue"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("\"error\""));
+}
+
+#[test]
+fn exit_statuses() {
+    let node = Node::new();
+    let netns = "/run/netns/blue";
+    let file = node.path().join("n.conflist").display().to_string();
+    for (words, environment, says) in [
+        (
+            vec!["add", "m", netns],
+            vec![],
+            "no net configuration with name \"m\"",
+        ),
+        (
+            vec!["add", "m", netns, "--conf", &file],
+            vec![],
+            "name is \"n\", not \"m\"",
+        ),
+        (
+            vec!["add", "n", netns],
+            vec![("CAP_ARGS", "x")],
+            "CAP_ARGS is no JSON object",
+        ),
+        (
+            vec!["add", "n", netns],
+            vec![("CNI_ARGS", "x")],
+            "invalid CNI_ARGS pair \"x\"",
+        ),
+        (
+            vec!["add", "n", netns, "--port", "80:x"],
+            vec![],
+            "port \"x\" is no number",
+        ),
+        (vec!["add", "n"], vec![], "NETNS"),
+    ] {
+        let output = node.podnet(&words, &environment);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(
+            text(&output.stderr).contains(says),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    fs::write(node.path().join("fails"), "").unwrap();
+    for (command, verb) in [("add", "add"), ("check", "check"), ("del", "delete")] {
+        let output = node.podnet(&[command, "n", netns], &[]);
+        let expected = format!("podnet: plugin type=\"fake\" failed ({verb}): no [code 11]\n");
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(1), expected.as_str())
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
