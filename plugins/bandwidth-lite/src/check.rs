@@ -1,10 +1,10 @@
 //! CHECK: compares what is there with what ADD made.
 
-use cni::{AddResult, Context, Error, Request, code};
+use cni::{AddResult, Attachment, Context, Error, Request, code};
 use net::Link;
 
 use crate::config::Limits;
-use crate::place::{Place, told};
+use crate::place::{self, Place, told};
 use crate::want::{Seen, Want};
 
 /// Finds the first difference.
@@ -23,23 +23,31 @@ pub fn check(request: &Request) -> Result<(), Error> {
         _ => error,
     })?;
     let ticks = net::qdisc::ticks_per_microsecond().context("failed to read the tick")?;
-    let want = Want::new(&limits, &request.attachment(), &place.host, ticks);
-    let seen = see(&place, &want).context("failed to look at the qdiscs")?;
+    let attachment = request.attachment();
+    let want = Want::new(&limits, &attachment, &place.host, ticks);
+    let seen =
+        see(&place, &want, &attachment, &previous).context("failed to look at the qdiscs")?;
     want.compare(&place.host, &seen)?;
     seen.ifb
         .iter()
         .try_for_each(|ifb| compare_told(ifb, &previous))
 }
 
-fn see(place: &Place, want: &Want) -> net::Result<Seen> {
+fn see(
+    place: &Place,
+    want: &Want,
+    attachment: &Attachment,
+    previous: &AddResult,
+) -> net::Result<Seen> {
     let node = &place.node;
     let mut seen = Seen {
         host: node.qdiscs(place.host.index)?,
         ..Seen::default()
     };
-    if let Some(egress) = &want.egress {
+    if want.egress.is_some() {
         seen.redirects = node.redirects(place.host.index)?;
-        seen.ifb = node.link(&egress.identity.name)?;
+        let ifbs = place::ifbs(node, attachment, Some(previous))?;
+        seen.ifb = ifbs.into_iter().next();
     }
     if let Some(ifb) = &seen.ifb {
         seen.ifb_qdiscs = node.qdiscs(ifb.index)?;

@@ -4,9 +4,7 @@ use cni::{Context, Error, Request};
 use net::{Link, Netlink};
 
 use crate::config::Limits;
-use crate::identity::{Identity, is_unmarked, reference_name};
-use crate::place::{host_if_there, told};
-use crate::{GONE, want};
+use crate::{GONE, place, want};
 
 /// Unshapes the attachment's traffic.
 ///
@@ -15,11 +13,14 @@ use crate::{GONE, want};
 pub fn del(request: &Request) -> Result<(), Error> {
     let failed = format!("ifb of {} may still be there", request.attachment());
     let node = Netlink::current().context(&failed)?;
-    let ifbs = ifbs(request, &node).context(&failed)?;
+    let previous = request.config.prev_result().ok().flatten();
+    let ifbs = place::ifbs(&node, &request.attachment(), previous.as_ref()).context(&failed)?;
     if ifbs.is_empty() && !Limits::mentioned(&request.config) {
         return Ok(());
     }
-    let host = host_if_there(request, &node).ok().flatten();
+    let host = place::host_if_there(request, &node, previous.as_ref())
+        .ok()
+        .flatten();
     let mut errors = Vec::new();
     if let Some(host) = &host {
         // Before the ifb: without it, the redirect would drop what the pod sends.
@@ -39,26 +40,6 @@ pub fn del(request: &Request) -> Result<(), Error> {
         );
     }
     Error::all(errors)
-}
-
-/// The attachment's ifbs: its own, and for an interface other than `eth0` also the one that a
-/// reference plugin made, whose name says nothing of the interface: only the previous result does.
-fn ifbs(request: &Request, node: &Netlink) -> net::Result<Vec<Link>> {
-    let attachment = request.attachment();
-    let identity = Identity::of(&attachment);
-    let mut found = Vec::new();
-    found.extend(
-        node.link(&identity.name)?
-            .filter(|link| identity.owns(link)),
-    );
-    let name = reference_name(&attachment);
-    if name != identity.name {
-        let previous = request.config.prev_result().ok().flatten();
-        let ours = previous.is_some_and(|previous| told(&previous, |one| one.name == name));
-        let link = if ours { node.link(&name)? } else { None };
-        found.extend(link.filter(|link| link.kind == "ifb" && is_unmarked(link)));
-    }
-    Ok(found)
 }
 
 /// Takes from the host veth what ADD put there; qdiscs and filters of others stay.

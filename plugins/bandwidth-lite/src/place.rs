@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use cni::{AddResult, Context, Error, Interface, Request, code};
+use cni::{AddResult, Attachment, Context, Error, Interface, Request, code};
 use net::{Link, Mac, Netlink, Netns};
+
+use crate::identity::{Identity, is_unmarked, reference_name};
 
 /// The node's socket and the host's end of the pair, found by its index from inside the pod.
 #[derive(Debug)]
@@ -50,11 +52,14 @@ impl Place {
 
 /// The host's end for DEL: from the pod where that is still there, else as the previous result
 /// tells it.
-pub fn host_if_there(request: &Request, node: &Netlink) -> net::Result<Option<Link>> {
+pub fn host_if_there(
+    request: &Request,
+    node: &Netlink,
+    previous: Option<&AddResult>,
+) -> net::Result<Option<Link>> {
     if let Some(host) = peer_of_pod(request, node)? {
         return Ok(Some(host));
     }
-    let previous = request.config.prev_result().ok().flatten();
     for interface in previous.iter().flat_map(|previous| &previous.interfaces) {
         let link = node.link(&interface.name)?;
         if let Some(link) = link.filter(|link| is_told(link, interface)) {
@@ -62,6 +67,25 @@ pub fn host_if_there(request: &Request, node: &Netlink) -> net::Result<Option<Li
         }
     }
     Ok(None)
+}
+
+/// The attachment's ifbs: its own, and for an interface other than `eth0` also the one that a
+/// reference plugin made, whose name says nothing of the interface: only the previous result does.
+pub fn ifbs(
+    node: &Netlink,
+    attachment: &Attachment,
+    previous: Option<&AddResult>,
+) -> net::Result<Vec<Link>> {
+    let identity = Identity::of(attachment);
+    let own = node.link(&identity.name)?;
+    let mut found: Vec<Link> = own.filter(|link| identity.owns(link)).into_iter().collect();
+    let name = reference_name(attachment);
+    let is_told = previous.is_some_and(|previous| told(previous, |one| one.name == name));
+    if name != identity.name && is_told {
+        let link = node.link(&name)?;
+        found.extend(link.filter(|link| link.kind == "ifb" && is_unmarked(link)));
+    }
+    Ok(found)
 }
 
 /// Whether an interface of the node is in a result.

@@ -41,7 +41,7 @@ pub struct Seen {
     pub host: Vec<Qdisc>,
     /// Links that the host veth's ingress is redirected to.
     pub redirects: Vec<u32>,
-    /// The ifb of the wanted name.
+    /// The attachment's ifb.
     pub ifb: Option<Link>,
     /// Qdiscs of the ifb.
     pub ifb_qdiscs: Vec<Qdisc>,
@@ -73,13 +73,11 @@ impl Want {
         let Some(want) = &self.egress else {
             return Ok(());
         };
-        let name = &want.identity.name;
-        let gone = || Error::check("get ifb device: Link not found").details(format!("{name:?}"));
+        let gone =
+            || Error::check("get ifb device: Link not found").details(want.identity.name.clone());
         let ifb = seen.ifb.as_ref().ok_or_else(gone)?;
+        let name = &ifb.name;
         let changed = |what: String| Error::check(format!("ifb device {name:?} {what}"));
-        if ifb.kind != "ifb" {
-            return Err(changed(format!("is of kind {:?}", ifb.kind)));
-        }
         if !ifb.up {
             return Err(changed("is down".to_string()));
         }

@@ -96,9 +96,6 @@ fn every_difference_is_noticed() {
         }),
         ("Failed to find qdisc", |seen| seen.ifb_qdiscs.clear()),
         ("get ifb device: Link not found", |seen| seen.ifb = None),
-        ("is of kind \"dummy\"", |seen| {
-            seen.ifb.as_mut().unwrap().kind = "dummy".to_string();
-        }),
         ("is down", |seen| seen.ifb.as_mut().unwrap().up = false),
         ("has MTU 1500", |seen| seen.ifb.as_mut().unwrap().mtu = 1500),
         ("is not redirected to", |seen| seen.redirects = vec![8]),
