@@ -249,15 +249,23 @@ fn another_mark_bit_gets_rules_of_its_own() {
     in_namespace(|| {
         let addresses = nets(&["10.1.2.2/24", "fd00::2/64"]);
         let mappings = [mapping(8080, Protocol::Tcp, "")];
-        for (id, bit) in [("a", 13), ("b", 0), ("c", 13)] {
+        for (id, bit) in [("a", 13), ("b", 0), ("c", 13), ("d", 0)] {
             let mut ports = ports(&mappings, &addresses);
             ports.mark = Mark::Bit(bit);
             hostport::add(owner(id), &ports).unwrap();
             hostport::check(owner(id), &ports).unwrap();
-        }
-        for program in ["iptables", "ip6tables"] {
-            assert_eq!(rules_with(program, &["0x2000/0x2000", "0x1/0x1"]).len(), 4);
-            assert_eq!(rules_with(program, &["-j CNI-HOSTPORT-MASQ"]).len(), 1);
+            for program in ["iptables", "ip6tables"] {
+                let both = if id == "a" { 2 } else { 4 };
+                let marks = rules_with(program, &["0x2000/0x2000", "0x1/0x1"]);
+                assert_eq!(marks.len(), both);
+                assert_eq!(rules_with(program, &["-j CNI-HOSTPORT-MASQ"]).len(), 1);
+                if id == "c" {
+                    // The rule of the other bit must not be taken for the one that "d" needs.
+                    let gone = "-D CNI-HOSTPORT-MASQ -m mark --mark 0x1/0x1 -j MASQUERADE";
+                    let batch = format!("*nat\n{gone}\nCOMMIT\n");
+                    run(&format!("{program}-restore"), &["--noflush"], &batch);
+                }
+            }
         }
     });
 }

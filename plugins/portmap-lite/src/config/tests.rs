@@ -79,99 +79,112 @@ fn every_key() {
     assert_eq!(config.host_ports(&[]).mark, Mark::Chain("KUBE-MARK-MASQ"));
 }
 
+/// Expects each configuration to be refused with the code and a message that has the text.
+fn refused(cases: &[(&str, u32, &str)]) {
+    for (keys, code, text) in cases {
+        let error = read(keys).unwrap_err();
+        assert_eq!(error.code, *code, "{keys}: {error}");
+        assert!(error.msg.contains(text), "{keys}: {error}");
+    }
+}
+
 #[test]
-fn errors_name_key_value_and_what_is_allowed() {
-    let port = |keys: &str| with_ports(&format!("{{{keys}}}"));
-    let chain_and_bit = r#","externalSetMarkChain":"X","markMasqBit":3"#.to_owned();
-    let long = format!(",\"externalSetMarkChain\":\"{}\"", "x".repeat(29));
+fn ports_that_are_none_are_named_with_what_is_allowed() {
     let cases = [
         (
-            port(r#""hostPort":0,"containerPort":80"#),
+            r#""hostPort":0,"containerPort":80"#,
             7,
             "Invalid host port number: 0 (runtimeConfig.portMappings[0].hostPort must be 1 to 65535)",
         ),
         (
-            port(r#""hostPort":65536,"containerPort":80"#),
+            r#""hostPort":65536,"containerPort":80"#,
             7,
-            "Invalid host port number: 65536",
+            "host port number: 65536",
         ),
         (
-            port(r#""hostPort":0,"containerPort":0"#),
+            r#""hostPort":0,"containerPort":0"#,
             7,
             "Invalid container port number: 0",
         ),
         (
-            port(r#""hostPort":1,"containerPort":-1"#),
+            r#""hostPort":1,"containerPort":-1"#,
             7,
             "Invalid container port number: -1",
         ),
         (
-            port(r#""hostPort":1,"containerPort":1,"protocol":"icmp""#),
+            r#""hostPort":1,"containerPort":1,"protocol":"icmp""#,
             7,
             "\"icmp\" (runtimeConfig.portMappings[0].protocol must be tcp, udp or sctp)",
         ),
         (
-            port(r#""hostPort":1,"containerPort":1,"hostIP":"x""#),
+            r#""hostPort":1,"containerPort":1,"hostIP":"x""#,
             7,
             "\"x\" (runtimeConfig.portMappings[0].hostIP must be an IPv4 or IPv6 address)",
         ),
         (
-            port(r#""hostPort":"1","containerPort":1"#),
+            r#""hostPort":"1","containerPort":1"#,
             6,
             "runtimeConfig.portMappings[0].hostPort",
         ),
+    ];
+    for (port, code, text) in cases {
+        refused(&[(&with_ports(&format!("{{{port}}}")), code, text)]);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_named_with_what_is_allowed() {
+    let long = format!(",\"externalSetMarkChain\":\"{}\"", "x".repeat(29));
+    refused(&[
         (
-            r#","backend":"nftables""#.to_owned(),
+            r#","backend":"nftables""#,
             2,
             "backend \"nftables\" is not supported; allowed: \"iptables\"",
         ),
         (
-            r#","backend":"x""#.to_owned(),
+            r#","backend":"x""#,
             7,
             "unrecognized backend \"x\" (backend must be \"iptables\")",
         ),
         (
-            r#","markMasqBit":32"#.to_owned(),
+            r#","markMasqBit":32"#,
             7,
             "MasqMarkBit must be between 0 and 31",
         ),
         (
-            r#","markMasqBit":-1"#.to_owned(),
+            r#","markMasqBit":-1"#,
             7,
             "MasqMarkBit must be between 0 and 31",
         ),
         (
-            chain_and_bit,
+            r#","externalSetMarkChain":"X","markMasqBit":3"#,
             7,
             "Cannot specify externalSetMarkChain and markMasqBit",
         ),
-        (long, 7, "externalSetMarkChain must be"),
+        (&long, 7, "externalSetMarkChain must be"),
         (
-            r#","externalSetMarkChain":"a b""#.to_owned(),
+            r#","externalSetMarkChain":"a b""#,
             7,
             "Invalid chain name: \"a b\"",
         ),
+        (r#","externalSetMarkChain":"-j""#, 7, "Invalid chain name"),
+    ]);
+}
+
+#[test]
+fn conditions_are_words_of_iptables() {
+    refused(&[
         (
-            r#","externalSetMarkChain":"-j""#.to_owned(),
-            7,
-            "Invalid chain name",
-        ),
-        (
-            r#","conditionsV6":["ip6","saddr"]"#.to_owned(),
+            r#","conditionsV6":["ip6","saddr"]"#,
             7,
             "nftables-specific options [conditionsV6]",
         ),
         (
-            r#","conditionsV4":["-s","1.2.3.4\nCOMMIT"]"#.to_owned(),
+            r#","conditionsV4":["-s","1.2.3.4\nCOMMIT"]"#,
             7,
             "Invalid condition: \"1.2.3.4\\nCOMMIT\"",
         ),
-    ];
-    for (keys, code, text) in cases {
-        let error = read(&keys).unwrap_err();
-        assert_eq!(error.code, code, "{keys}: {error}");
-        assert!(error.msg.contains(text), "{keys}: {error}");
-    }
+    ]);
 }
 
 #[test]
