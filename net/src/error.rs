@@ -7,7 +7,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel answered with an error number.
-    #[error("{doing}: {}{}", std::io::Error::from_raw_os_error(*.errno), if .text.is_empty() { String::new() } else { format!(" ({})", .text) })]
+    #[error("{doing}: {}{}", std::io::Error::from_raw_os_error(*.errno), in_brackets(text))]
     Kernel {
         /// What was asked.
         doing: String,
@@ -53,5 +53,14 @@ impl Error {
     /// Whether it was that error number.
     pub(crate) fn is(&self, errno: nix::errno::Errno) -> bool {
         self.errno() == Some(errno as i32)
+    }
+}
+
+/// What follows an error's name, or nothing.
+fn in_brackets(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
     }
 }

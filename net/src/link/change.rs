@@ -29,7 +29,8 @@ impl Netlink {
         )
     }
 
-    /// Equivalent to `ip link add NAME address MAC group GROUP master BRIDGE up type veth peer name PEER netns NETNS`.
+    /// Equivalent to `ip link add NAME address MAC group GROUP master BRIDGE up type veth peer name
+    /// PEER netns NETNS`.
     ///
     /// # Errors
     /// The kernel's; EEXIST where a name is taken; [`Error::InvalidName`].
