@@ -158,39 +158,36 @@ fn answer<P: Plugin>(
     let name = config::network_name(&value)?;
     let env = env?;
     let config = Config::new(raw, value, name, env.command, P::VERSIONS)?;
-    perform(plugin, &Request { env, config })
+    perform(plugin, Request { env, config })
 }
 
-fn perform<P: Plugin>(plugin: &P, request: &Request) -> Result<Answer, Error> {
+fn perform<P: Plugin>(plugin: &P, request: Request) -> Result<Answer, Error> {
     match request.env.command {
-        Command::Add => {
-            request.config.validate_common()?;
-            let result = plugin.add(request)?;
-            match result.to_json(request.config.cni_version) {
-                Ok(value) => Ok(Answer {
-                    text: pretty(&value),
-                    made_by: Some(request.clone()),
-                }),
-                Err(error) => {
-                    let undone = plugin.del(request);
-                    Error::all(
-                        [Err(error), undone]
-                            .into_iter()
-                            .filter_map(Result::err)
-                            .collect(),
-                    )
-                    .map(|()| Answer::default())
-                }
-            }
-        }
+        Command::Add => return add(plugin, request),
         Command::Check => {
             request.config.validate_common()?;
-            plugin.check(request).map(|()| Answer::default())
+            plugin.check(&request)?;
         }
-        Command::Del => plugin.del(request).map(|()| Answer::default()),
-        Command::Gc => plugin.gc(request).map(|()| Answer::default()),
-        Command::Status => plugin.status(request).map(|()| Answer::default()),
-        Command::Version => Ok(Answer::default()),
+        Command::Del => plugin.del(&request)?,
+        Command::Gc => plugin.gc(&request)?,
+        Command::Status => plugin.status(&request)?,
+        Command::Version => {}
+    }
+    Ok(Answer::default())
+}
+
+fn add<P: Plugin>(plugin: &P, request: Request) -> Result<Answer, Error> {
+    request.config.validate_common()?;
+    let result = plugin.add(&request)?;
+    match result.to_json(request.config.cni_version) {
+        Ok(value) => Ok(Answer {
+            text: pretty(&value),
+            made_by: Some(request),
+        }),
+        Err(error) => {
+            let errors = [Some(error), plugin.del(&request).err()];
+            Error::all(errors.into_iter().flatten().collect()).map(|()| Answer::default())
+        }
     }
 }
 
