@@ -37,7 +37,8 @@ impl Chain {
     /// Makes a `CNI_PATH` with the plugins that the conflist calls, and lets the conflist keep its
     /// reservations below `folder`.
     pub(super) fn new(conflist: &str, path: &[PathBuf], folder: &Path) -> Outcome<Chain> {
-        let mut conflist: Value = serde_json::from_str(conflist)?;
+        let mut conflist: Value = serde_json::from_str(conflist)
+            .map_err(|error| format!("the conflist is not JSON: {error}"))?;
         let bin = folder.join("bin");
         let plugins = link_plugins(&conflist, path, &bin)?;
         let networks = folder.join("networks");
