@@ -1,6 +1,6 @@
-//! The shortest way through: one pod comes, reaches its gateway, and goes.
+//! The shortest way through: a pod comes, is reached, and goes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde_json::json;
 use tests::Node;
@@ -26,4 +26,33 @@ fn a_pod_comes_reaches_its_gateway_and_goes() {
 
     node.call("bridge", "DEL", &pod, &config, &[]).ok();
     assert_eq!(node.snapshot("testnet"), before);
+}
+
+#[test]
+fn a_pod_of_the_whole_chain_serves_its_host_port_and_goes() {
+    let Some(node) = Node::new("chain") else {
+        return;
+    };
+    let outside = node.outside();
+    let list = node.conflist("10-k8nd.conflist");
+    let asked = json!({
+        "portMappings": [{ "hostPort": 8080, "containerPort": 80, "protocol": "tcp" }],
+        "bandwidth": { "ingressRate": 8000000, "ingressBurst": 800000 }
+    });
+    // What all pods share stays after the first.
+    let first = node.pod("first");
+    node.add(&list, &first, asked.clone()).unwrap();
+    node.del(&list, &first).unwrap();
+    let before = node.snapshot(&list.name);
+
+    let pod = node.pod("second");
+    let added = node.add(&list, &pod, asked).unwrap();
+    let server = SocketAddr::new(added.ips[0].address.addr(), 80);
+    let _server = pod.namespace.serve_tcp(server).unwrap();
+    let seen = outside.ask_tcp("192.0.2.10:8080".parse().unwrap()).unwrap();
+    assert_eq!(seen.local, server);
+    node.check(&list, &pod).unwrap();
+
+    node.del(&list, &pod).unwrap();
+    assert_eq!(node.snapshot(&list.name), before);
 }
