@@ -79,9 +79,10 @@ fn shape_egress<'u>(place: &'u Place, want: &Ifb, undo: &mut Undo<'u>) -> Result
     made.context(format!("adding link {:?}", identity.name))?;
     let name = identity.name.clone();
     undo.push(move || {
-        if let Ok(Some(link)) = node.link(&name) {
-            drop(node.delete_link(link.index));
-        }
+        take_back(|node| match node.link(&name)? {
+            Some(link) => node.delete_link(link.index).map(drop),
+            None => Ok(()),
+        });
     });
     let ifb = expect(node, &identity.name)?;
     let alias = node.set_alias(ifb.index, &identity.alias);
@@ -99,17 +100,23 @@ fn redirect<'u>(place: &'u Place, ifb: &Link, undo: &mut Undo<'u>) -> Result<(),
     let before = node.qdiscs(host.index).context(&failed)?;
     node.ensure_ingress(host.index).context(&failed)?;
     if !want::has_ingress(&before) {
-        undo.push(move || drop(node.delete_ingress(host.index)));
+        undo.push(move || take_back(|node| node.delete_ingress(host.index)));
     }
     // A filter whose target is gone comes first, and drops all.
     let redirects = node.redirects(host.index).context(&failed)?;
     if redirects.contains(&GONE) {
         node.delete_redirect(host.index, GONE).context(&failed)?;
     }
-    node.add_redirect(host.index, ifb.index).context(&failed)?;
     let index = ifb.index;
-    undo.push(move || drop(node.delete_redirect(host.index, index)));
+    undo.push(move || take_back(|node| node.delete_redirect(host.index, index)));
+    node.add_redirect(host.index, index).context(&failed)?;
     Ok(())
+}
+
+/// Undoes one change, by a socket of its own: the one in use may be what failed. That this fails as
+/// well is not worth another error; DEL comes for what is left.
+fn take_back(step: impl FnOnce(&Netlink) -> net::Result<()>) {
+    drop(Netlink::current().and_then(|node| step(&node)));
 }
 
 fn expect(node: &Netlink, name: &str) -> Result<Link, Error> {
