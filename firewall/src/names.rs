@@ -13,7 +13,7 @@ const MAX_COMMENT_LEN: usize = 255;
 
 /// The name of a chain of the attachment. `eth0` gives [`shared_chain`], so that the reference
 /// plugins find it; with any other name the interface is hashed in, so that two interfaces of one
-/// container in one network have chains of their own. No part may contain the separator.
+/// container in one network have chains of their own. The separator is in no name of the three.
 pub fn chain(prefix: &str, owner: Owner) -> String {
     if owner.ifname == "eth0" {
         return shared_chain(prefix, owner);

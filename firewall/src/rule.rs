@@ -165,9 +165,12 @@ impl Listing {
     pub fn parse(text: &str) -> Listing {
         let mut listing = Listing::default();
         for line in text.lines() {
-            match line.split(' ').collect::<Vec<_>>().as_slice() {
-                ["-P" | "-N", chain, ..] => listing.chains.push((*chain).to_owned()),
-                ["-A", ..] => listing.rules.push(Rule(line.to_owned())),
+            match line.split_once(' ') {
+                Some(("-A", _)) => listing.rules.push(Rule(line.to_owned())),
+                Some(("-P" | "-N", rest)) => {
+                    let (chain, _policy) = rest.split_once(' ').unwrap_or((rest, ""));
+                    listing.chains.push(chain.to_owned());
+                }
                 _ => {}
             }
         }

@@ -481,6 +481,21 @@ fn a_resource_problem_is_tried_again() {
 }
 
 #[test]
+fn a_reader_that_fails_is_no_empty_table() {
+    in_namespace(|| {
+        let addresses = nets(&["10.1.2.2/24"]);
+        masquerade::add(owner("cont1"), &addresses).unwrap();
+        script(&tools().join("iptables"), "echo broken >&2\nexit 3");
+        match masquerade::check(owner("cont1"), &addresses) {
+            Err(Error::Refused { status, stderr, .. }) => {
+                assert_eq!((status, stderr.as_str()), (3, "broken"));
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
 fn without_any_tool_delete_names_what_is_there() {
     in_namespace(|| {
         add_pod("cont1");
