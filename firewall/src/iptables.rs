@@ -154,26 +154,6 @@ impl Tool {
         self.reader
     }
 
-    fn read(&self, arguments: &str) -> Result<Output> {
-        let command = format!("{} -t nat {arguments}", self.reader);
-        let crate_reader = IPTables {
-            cmd: self.reader,
-            has_check: true,
-            has_wait: false,
-            is_numeric: true,
-        };
-        match crate_reader.execute("nat", arguments) {
-            Ok(output) => accepted(command, output),
-            Err(error) => Err(Error::Io {
-                command,
-                source: match error.downcast::<std::io::Error>() {
-                    Ok(source) => *source,
-                    Err(other) => std::io::Error::other(other.to_string()),
-                },
-            }),
-        }
-    }
-
     /// Applies the lines to the table `nat`: all of them, or none where one is refused.
     ///
     /// # Errors
