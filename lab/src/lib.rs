@@ -22,7 +22,7 @@ mod wire;
 
 pub use error::{Error, Result};
 pub use namespace::Namespace;
-pub use probe::DEADLINE;
+pub use probe::{DEADLINE, UdpClient};
 pub use process::find_tool;
 pub use server::{Server, Sighting};
 pub use skip::skip;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use socket2::{SockRef, Socket};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::error::Doing;
 use crate::{Error, Namespace, Result};
@@ -78,11 +78,27 @@ impl Namespace {
     /// # Errors
     /// The address cannot be had.
     pub fn serve_tcp(&self, at: SocketAddr) -> Result<Server> {
-        let listener = self
-            .run(|| TcpListener::bind(at))?
-            .doing(format!("listen on {at}/tcp"))?;
-        let address = listener.local_addr().doing("listen")?;
-        let socket = SockRef::from(&listener).try_clone().doing("listen")?;
+        self.serve_stream(at, Protocol::TCP)
+            .doing(format!("listen on {at}/tcp"))
+    }
+
+    /// As [`Namespace::serve_tcp`], for SCTP.
+    ///
+    /// # Errors
+    /// The kernel has no SCTP, or the address cannot be had.
+    pub fn serve_sctp(&self, at: SocketAddr) -> Result<Server> {
+        self.serve_stream(at, Protocol::SCTP)
+            .doing(format!("listen on {at}/sctp"))
+    }
+
+    fn serve_stream(&self, at: SocketAddr, protocol: Protocol) -> io::Result<Server> {
+        let open = || Socket::new(Domain::for_address(at), Type::STREAM, Some(protocol));
+        let socket = self.run(open).map_err(io::Error::other)??;
+        socket.set_reuse_address(true)?;
+        socket.bind(&at.into())?;
+        socket.listen(128)?;
+        let listener = TcpListener::from(socket.try_clone()?);
+        let address = listener.local_addr()?;
         start(address, socket, move || {
             let (mut client, _) = listener.accept()?;
             let sighting = Sighting {
@@ -104,7 +120,7 @@ impl Namespace {
             .doing(format!("listen on {at}/udp"))?;
         let address = udp.local_addr().doing("listen")?;
         let socket = SockRef::from(&udp).try_clone().doing("listen")?;
-        start(address, socket, move || {
+        let started = start(address, socket, move || {
             let (_, from) = udp.recv_from(&mut [0; 16])?;
             let sighting = Sighting {
                 peer: canonical(from),
@@ -112,7 +128,8 @@ impl Namespace {
             };
             udp.send_to(sighting.to_string().as_bytes(), from)?;
             Ok(())
-        })
+        });
+        started.doing("listen")
     }
 }
 
@@ -121,8 +138,8 @@ fn start(
     address: SocketAddr,
     socket: Socket,
     mut answer: impl FnMut() -> io::Result<()> + Send + 'static,
-) -> Result<Server> {
-    socket.set_read_timeout(Some(LOOK)).doing("listen")?;
+) -> io::Result<Server> {
+    socket.set_read_timeout(Some(LOOK))?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let thread = thread::spawn(move || {
