@@ -11,10 +11,11 @@ use net::{Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
 use crate::config::BridgeConfig;
+use crate::identity::Identity;
 use crate::place::Place;
 use crate::pod;
 use crate::want::Want;
-use crate::{ipam, owner};
+use crate::{ipam, is, owner};
 
 /// A busy node may take long to bring a port up; a pod without one would be of no use.
 const PORT_UP: Duration = Duration::from_secs(10);
@@ -39,8 +40,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     };
     let replaced = bridge::addresses_to_replace(&place.node, &want)?;
     let addresses = want.pod_addresses();
-    let masquerade = config.ip_masq && config.layer3;
-    if masquerade {
+    let translated = config.ip_masq && config.layer3;
+    if translated {
         masquerade::preflight(&addresses).context("ipMasq: true")?;
     }
 
@@ -54,14 +55,15 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         sysctl.set()?;
     }
     pod::configure(&place, &want)?;
-    if masquerade {
-        masquerade::add(owner(&attachment), &addresses).context("failed to set up masquerade")?;
+    if translated {
+        // Also where it fails half-way, as by a tool that was killed.
         undo.push(|| drop(masquerade::delete(owner(&attachment), true)));
+        masquerade::add(owner(&attachment), &addresses).context("failed to set up masquerade")?;
     }
     if config.container_up {
         await_port(&place.node, port.index)?;
     }
-    let result = report(&place, want, request.env.netns.as_deref())?;
+    let result = report(&place, want, request)?;
     undo.commit();
     Ok(result)
 }
@@ -84,7 +86,7 @@ fn look(place: &Place, want: &Want) -> Result<Option<Link>, Error> {
     if want.config.ip_masq && want.config.layer3 {
         let tools = |any: IpNet| masquerade::preflight(&[any]);
         tools(Ipv4Net::default().into())
-            .or_else(|_| tools(Ipv6Net::default().into()))
+            .or_else(|v4| tools(Ipv6Net::default().into()).map_err(|_| v4))
             .context("ipMasq: true")?;
     }
     Ok(stale)
@@ -99,13 +101,11 @@ fn taken(want: &Want) -> Error {
 }
 
 /// Makes the veth pair, a port of the bridge from its first moment.
-fn connect<'u>(
-    place: &'u Place,
-    want: &Want,
-    bridge: &Link,
-    undo: &mut Undo<'u>,
-) -> Result<Link, Error> {
+fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result<Link, Error> {
     let failed = "failed to make veth pair";
+    let identity = want.identity.clone();
+    // The kernel may have made it although its answer was lost.
+    undo.push(move || drop(delete_own(&identity)));
     let identity = &want.identity;
     let made = place.node.create_veth(&Veth {
         name: &identity.name,
@@ -118,15 +118,9 @@ fn connect<'u>(
         peer_netns: &place.netns,
     });
     match made {
-        Err(error) if bridge::is(&error, ErrorKind::AlreadyExists) => return Err(taken(want)),
+        Err(error) if is(&error, ErrorKind::AlreadyExists) => return Err(taken(want)),
         other => other.context(failed)?,
     }
-    let name = identity.name.clone();
-    undo.push(move || {
-        if let Ok(Some(link)) = place.node.link(&name) {
-            drop(place.node.delete_link(link.index));
-        }
-    });
     let port = expect(&place.node, &identity.name)?;
     let alias = place.node.set_alias(port.index, &identity.alias);
     alias.context(format!("failed to set the alias of {:?}", identity.name))?;
@@ -138,6 +132,16 @@ fn connect<'u>(
         ))?;
     }
     Ok(port)
+}
+
+/// On a socket of its own: the other may be what failed.
+fn delete_own(identity: &Identity) -> net::Result<()> {
+    let node = Netlink::current()?;
+    let link = node.link(&identity.name)?;
+    if let Some(link) = link.filter(|link| identity.owns(link)) {
+        node.delete_link(link.index)?;
+    }
+    Ok(())
 }
 
 /// A link that was just made, or seen.
@@ -154,10 +158,12 @@ fn await_port(node: &Netlink, port: u32) -> Result<(), Error> {
 }
 
 /// The result; hardware addresses are read last, since udev may have set others.
-fn report(place: &Place, want: Want, netns: Option<&Path>) -> Result<AddResult, Error> {
+fn report(place: &Place, want: Want, request: &Request) -> Result<AddResult, Error> {
     let bridge = expect(&place.node, &want.config.bridge)?;
     let port = expect(&place.node, &want.identity.name)?;
     let pod = expect(&place.pod, &want.ifname)?;
+    let netns = request.env.netns.as_deref();
     let sandbox = netns.map(Path::to_string_lossy).unwrap_or_default();
-    Ok(want.result(&bridge, &port, &pod, &sandbox))
+    let version = request.config.cni_version;
+    Ok(want.result([&bridge, &port, &pod], &sandbox, version))
 }

@@ -8,6 +8,7 @@ use cni::{Context, Error, code};
 use ipnet::IpNet;
 use net::{Address, Bridge, Link, Mac, Netlink};
 
+use crate::is;
 use crate::want::{Want, is_ipv6};
 
 /// The link of that name, if there is one.
@@ -176,13 +177,6 @@ fn random_mac() -> Mac {
     let random = RandomState::new().hash_one(std::process::id());
     let [a, b, c, d, e, f, ..] = random.to_ne_bytes();
     Mac([(a & 0xfc) | 0x02, b, c, d, e, f])
-}
-
-/// Whether the kernel refused for that reason.
-pub fn is(error: &net::Error, kind: ErrorKind) -> bool {
-    error
-        .errno()
-        .is_some_and(|errno| std::io::Error::from_raw_os_error(errno).kind() == kind)
 }
 
 #[cfg(test)]

@@ -102,11 +102,10 @@ fn is_pair(inner: &Link, port: &Link) -> bool {
     veths && elsewhere && inner.peer == Some(port.index) && port.peer == Some(inner.index)
 }
 
-/// Whether a veth is one that a reference plugin made for this bridge: its port, and without the
-/// marks of another attachment.
+/// Whether a veth is one that a reference plugin made for this bridge: its port, or nobody's where
+/// the bridge is gone, and without the marks of another attachment.
 fn unmarked_port(port: &Link, bridge: Option<&Link>) -> bool {
-    let of_bridge = bridge.is_some_and(|bridge| port.master == Some(bridge.index));
-    of_bridge && port.alias.is_empty() && port.group == 0
+    port.master == bridge.map(|bridge| bridge.index) && port.alias.is_empty() && port.group == 0
 }
 
 #[cfg(test)]
@@ -155,6 +154,12 @@ mod tests {
         };
         assert!(unmarked_port(&port, Some(&bridge)));
         assert!(!unmarked_port(&port, None));
+        let of_none = Link {
+            master: None,
+            ..port.clone()
+        };
+        assert!(unmarked_port(&of_none, None));
+        assert!(!unmarked_port(&of_none, Some(&bridge)));
         let other_bridge = Link {
             index: 4,
             ..bridge.clone()

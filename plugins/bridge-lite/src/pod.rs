@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cni::{Context, Error};
 
-use crate::bridge::is;
+use crate::is;
 use crate::place::Place;
 use crate::want::{Want, is_ipv6};
 
@@ -34,7 +34,7 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
         match place.pod.add_route(&route) {
             // Wanted twice, or just what the kernel makes of the address.
             Err(error) if is(&error, ErrorKind::AlreadyExists) => {}
-            other => other.context(format!("failed to add route to {}", route.dst))?,
+            other => other.context("failed to add route")?,
         }
     }
     if want.config.dad && want.has_ipv6() {

@@ -7,7 +7,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use cni::{AddResult, Attachment, Dns, Error, Interface, IpConfig};
+use cni::{AddResult, Attachment, Dns, Error, Interface, IpConfig, Version};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use net::{Link, PortFlags, Route};
 
@@ -252,12 +252,14 @@ impl<'a> Want<'a> {
         Sysctl::of_pod_interface(&self.ifname, self.has_ipv6(), self.config.dad)
     }
 
-    /// The result, with the links as they are in the end.
-    pub fn result(self, bridge: &Link, port: &Link, pod: &Link, sandbox: &str) -> AddResult {
+    /// The result, with the links as they are in the end. An MTU is told from 1.1.0 on, whose
+    /// specification brought it.
+    pub fn result(self, links: [&Link; 3], sandbox: &str, version: Version) -> AddResult {
+        let [bridge, port, pod] = links;
         let interface = |link: &Link, sandbox: &str| Interface {
             name: link.name.clone(),
             mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
-            mtu: Some(link.mtu),
+            mtu: (version >= Version::V1_1_0).then_some(link.mtu),
             sandbox: sandbox.to_owned(),
             ..Interface::default()
         };

@@ -1,4 +1,6 @@
 use super::*;
+use cni::Version;
+
 use crate::config::BridgeConfig;
 use crate::fixture::{attachment, ipam_result, link};
 
@@ -53,7 +55,7 @@ fn made(config: &BridgeConfig) -> Made {
         peer: Some(7),
         ..link("veth")
     };
-    let result = want.result(&bridge, &port, &pod, SANDBOX);
+    let result = want.result([&bridge, &port, &pod], SANDBOX, Version::V1_0_0);
     Made {
         bridge,
         port,
@@ -80,75 +82,78 @@ fn what_add_made_is_as_wanted() {
     links_after(&config(), |_| {}).unwrap();
 }
 
+type Change = fn(&mut Made);
+
+/// Changes, and how CHECK's message begins after each.
+const CHANGES: &[(Change, &str)] = &[
+    (
+        |m| m.bridge.kind = "dummy".into(),
+        "Interface cni0 does not have link type of bridge",
+    ),
+    (|m| m.bridge.up = false, "bridge cni0 is down"),
+    (
+        |m| m.bridge.mac = Some(Mac([2; 6])),
+        "Bridge interface cni0 Mac doesn't match: 02:00:00:00:00:03",
+    ),
+    (
+        |m| m.pod.kind = "macvlan".into(),
+        "Error: Container interface eth0 not of type veth",
+    ),
+    (
+        |m| m.pod.peer = Some(8),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
+        |m| m.port.peer = Some(9),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
+        |m| m.port.name = "renamed".into(),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
+        |m| m.port.master = None,
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
+        |m| m.port.master = Some(4),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (|m| m.port.up = false, "interface veth"),
+    (|m| m.port.oper_up = false, "interface veth"),
+    (|m| m.port.mtu = 1500, "interface veth"),
+    (|m| m.port.group = 0, "interface veth"),
+    (|m| m.port.alias = "x".into(), "interface veth"),
+    (
+        |m| m.port.port.as_mut().unwrap().hairpin = true,
+        "port veth",
+    ),
+    (
+        |m| m.port.port.as_mut().unwrap().isolated = true,
+        "port veth",
+    ),
+    (|m| m.pod.up = false, "interface eth0 of the pod is down"),
+    (
+        |m| m.pod.mtu = 1500,
+        "interface eth0 has mtu 1500, not 1400",
+    ),
+    (
+        |m| m.pod.mac = Some(Mac([2; 6])),
+        "Interface eth0 Mac 02:00:00:00:00:02 doesn't match container Mac: 02:02:02:02:02:02",
+    ),
+    (
+        |m| m.result.interfaces.clear(),
+        "interface eth0 is not in prevResult",
+    ),
+    (
+        |m| m.result.interfaces[2].sandbox = "/run/netns/other".into(),
+        "Sandbox in prevResult /run/netns/other doesn't match configured netns: /run/netns/pod",
+    ),
+];
+
 #[test]
 fn every_change_to_a_link_is_noticed() {
-    type Change = fn(&mut Made);
-    let table: &[(Change, &str)] = &[
-        (
-            |m| m.bridge.kind = "dummy".into(),
-            "Interface cni0 does not have link type of bridge",
-        ),
-        (|m| m.bridge.up = false, "bridge cni0 is down"),
-        (
-            |m| m.bridge.mac = Some(Mac([2; 6])),
-            "Bridge interface cni0 Mac doesn't match: 02:00:00:00:00:03",
-        ),
-        (
-            |m| m.pod.kind = "macvlan".into(),
-            "Error: Container interface eth0 not of type veth",
-        ),
-        (
-            |m| m.pod.peer = Some(8),
-            "CNI veth created for bridge cni0 was not found",
-        ),
-        (
-            |m| m.port.peer = Some(9),
-            "CNI veth created for bridge cni0 was not found",
-        ),
-        (
-            |m| m.port.name = "renamed".into(),
-            "CNI veth created for bridge cni0 was not found",
-        ),
-        (
-            |m| m.port.master = None,
-            "CNI veth created for bridge cni0 was not found",
-        ),
-        (
-            |m| m.port.master = Some(4),
-            "CNI veth created for bridge cni0 was not found",
-        ),
-        (|m| m.port.up = false, "interface veth"),
-        (|m| m.port.oper_up = false, "interface veth"),
-        (|m| m.port.mtu = 1500, "interface veth"),
-        (|m| m.port.group = 0, "interface veth"),
-        (|m| m.port.alias = "x".into(), "interface veth"),
-        (
-            |m| m.port.port.as_mut().unwrap().hairpin = true,
-            "port veth",
-        ),
-        (
-            |m| m.port.port.as_mut().unwrap().isolated = true,
-            "port veth",
-        ),
-        (|m| m.pod.up = false, "interface eth0 of the pod is down"),
-        (
-            |m| m.pod.mtu = 1500,
-            "interface eth0 has mtu 1500, not 1400",
-        ),
-        (
-            |m| m.pod.mac = Some(Mac([2; 6])),
-            "Interface eth0 Mac 02:00:00:00:00:02 doesn't match container Mac: 02:02:02:02:02:02",
-        ),
-        (
-            |m| m.result.interfaces.clear(),
-            "interface eth0 is not in prevResult",
-        ),
-        (
-            |m| m.result.interfaces[2].sandbox = "/run/netns/other".into(),
-            "Sandbox in prevResult /run/netns/other doesn't match configured netns: /run/netns/pod",
-        ),
-    ];
-    for (at, (change, start)) in table.iter().enumerate() {
+    for (at, (change, start)) in CHANGES.iter().enumerate() {
         let error = links_after(&config(), change).unwrap_err();
         assert!(error.msg.starts_with(start), "row {at}: {error}");
         assert_eq!(error.code, cni::code::CHECK_FAILED);

@@ -235,13 +235,19 @@ fn the_result_tells_bridge_host_veth_and_pod() {
         ..link("veth")
     };
     let (bridge, port, pod) = (named("cni0"), named("veth1"), named("eth0"));
-    let result = want.result(&bridge, &port, &pod, "/run/netns/pod");
+    let of = |version| {
+        let want = want.clone();
+        want.result([&bridge, &port, &pod], "/run/netns/pod", version)
+    };
+    let result = of(Version::V1_1_0);
     let told = result.interfaces.iter();
     let told: Vec<_> = told
         .map(|i| (i.name.as_str(), i.sandbox.as_str()))
         .collect();
     let expected = [("cni0", ""), ("veth1", ""), ("eth0", "/run/netns/pod")];
     assert_eq!(told, expected);
+    assert_eq!(result.interfaces[2].mtu, Some(1500));
+    assert_eq!(of(Version::V1_0_0).interfaces[2].mtu, None);
     assert_eq!(result.ips[0].interface, Some(2));
     assert_eq!(result.ips[0].gateway, Some("10.1.0.1".parse().unwrap()));
 }
@@ -259,7 +265,8 @@ fn check_wants_what_add_told() {
         name: "eth0".into(),
         ..link("veth")
     };
-    let mut told = made.result(&link("bridge"), &link("veth"), &pod, "/run/netns/pod");
+    let links = [&link("bridge"), &link("veth"), &pod];
+    let mut told = made.result(links, "/run/netns/pod", Version::V1_0_0);
     // Another interface's address is none of ours.
     told.ips.push(IpConfig {
         interface: Some(1),
