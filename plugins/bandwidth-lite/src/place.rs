@@ -51,13 +51,15 @@ impl Place {
 }
 
 /// The host's end for DEL: from the pod where that is still there, else as the previous result
-/// tells it.
+/// tells it. What `CNI_NETNS` leads to by now may be another pod's.
 pub fn host_if_there(
     request: &Request,
     node: &Netlink,
     previous: Option<&AddResult>,
 ) -> net::Result<Option<Link>> {
-    if let Some(host) = peer_of_pod(request, node)? {
+    let alias = Identity::of(&request.attachment()).alias;
+    let in_pod = peer_of_pod(request, node)?;
+    if let Some(host) = in_pod.filter(|host| may_be_ours(host, &alias, previous)) {
         return Ok(Some(host));
     }
     for interface in previous.iter().flat_map(|previous| &previous.interfaces) {
@@ -133,6 +135,13 @@ fn pod_if_there(request: &Request) -> Option<Netlink> {
     }
 }
 
+/// Whether a host's end carries the attachment's alias, or, as a reference plugin makes it, no mark
+/// at all; then a previous result must not tell of others only.
+fn may_be_ours(host: &Link, alias: &str, previous: Option<&AddResult>) -> bool {
+    let is_told = |previous: &AddResult| told(previous, |one| one.name == host.name);
+    host.alias == alias || (is_unmarked(host) && previous.is_none_or(is_told))
+}
+
 fn peer_index(ifname: &str, inner: Option<&Link>) -> Result<u32, Error> {
     let reason = match inner {
         None => "there is no such interface".to_string(),
@@ -194,6 +203,34 @@ mod tests {
             ..veth(7, 2)
         };
         assert!(!is_pair(Some(&inner), &bridge));
+    }
+
+    #[test]
+    fn the_pod_s_end_may_lead_to_another_pod() {
+        let host = |alias: &str, group: u32| Link {
+            name: "veth0".to_string(),
+            alias: alias.to_string(),
+            group,
+            ..veth(7, 2)
+        };
+        let previous = |name: &str| AddResult {
+            interfaces: vec![Interface {
+                name: name.to_string(),
+                ..Interface::default()
+            }],
+            ..AddResult::default()
+        };
+        for (host, previous, expected) in [
+            (host("n/c/eth0", 5), Some(previous("other")), true),
+            (host("n/other/eth0", 5), None, false),
+            (host("", 5), None, false),
+            (host("", 0), None, true),
+            (host("", 0), Some(previous("veth0")), true),
+            (host("", 0), Some(previous("other")), false),
+        ] {
+            let ours = may_be_ours(&host, "n/c/eth0", previous.as_ref());
+            assert_eq!(ours, expected, "{host:?} {previous:?}");
+        }
     }
 
     #[test]
