@@ -8,9 +8,19 @@
 
 mod answer;
 mod binaries;
+mod by_hand;
 mod chain;
+mod made;
 mod node;
+mod reference;
+mod tools;
+mod world;
 
 pub use answer::Answer;
 pub use binaries::{binary_folder, plugin_folder};
+pub use by_hand::{kind, with};
+pub use made::{Made, comparable};
 pub use node::{Node, Pod};
+pub use reference::{Plugins, reference_variants};
+pub use tools::{replace_iptables, without_tools, write_script};
+pub use world::{World, address, failures};

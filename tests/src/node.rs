@@ -1,7 +1,7 @@
 //! A node with its plugins and its store, and the pods on it.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
@@ -59,6 +59,11 @@ impl Node {
         Some(node)
     }
 
+    /// A folder for what belongs to this node's test, removed with it.
+    pub fn folder(&self) -> &Path {
+        self.lab.folder()
+    }
+
     /// Another namespace of this lab: an outside host, or a pod's before it is one.
     pub fn namespace(&self, name: &str) -> Namespace {
         self.lab.namespace(name).unwrap()
@@ -104,8 +109,21 @@ impl Node {
         config: impl Display,
         overrides: &[(&str, &str)],
     ) -> Answer {
+        let process = Command::new(self.bin.join(plugin));
+        self.call_as(process, command, pod, config, overrides)
+    }
+
+    /// As [`Node::call`], with the command line that starts the plugin, as from another program.
+    #[track_caller]
+    pub fn call_as(
+        &self,
+        mut process: Command,
+        command: &str,
+        pod: &Pod,
+        config: impl Display,
+        overrides: &[(&str, &str)],
+    ) -> Answer {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut process = Command::new(self.bin.join(plugin));
         process
             .env_clear()
             .env("PATH", path)

@@ -1,0 +1,63 @@
+//! Machines whose iptables is missing or broken.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folders where tools are looked for beside `PATH`.
+const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// A command line that runs `program` where the folders of administration are empty, so that with
+/// an empty `PATH` it finds no tool. The plugins that it starts see the same.
+///
+/// # Panics
+/// This machine has no `unshare`, `mount` or `sh`.
+pub fn without_tools(program: &Path) -> Command {
+    let tool = |name| lab::find_tool(name).unwrap();
+    let mount = tool("mount");
+    let hide = |folder: &str| {
+        // A link leads to the other one, which is hidden already.
+        let hidden = format!("{} -t tmpfs tmpfs {folder}", mount.display());
+        format!("{{ test -L {folder} || {hidden}; }} && ")
+    };
+    let script = ADMINISTRATION.map(hide).concat() + "exec \"$0\"";
+    let mut command = Command::new(tool("unshare"));
+    command.arg("--mount").arg(tool("sh")).args([
+        OsStr::new("-c"),
+        OsStr::new(&script),
+        program.as_os_str(),
+    ]);
+    command
+}
+
+/// Fills `folder` with scripts in place of iptables and what belongs to it, of both families.
+/// `script` may use `$real`, the program in whose place it is.
+///
+/// # Panics
+/// This machine has no iptables, or the folder cannot be written.
+pub fn replace_iptables(folder: &Path, script: &str) -> PathBuf {
+    fs::create_dir_all(folder).unwrap();
+    for family in ["iptables", "ip6tables"] {
+        for variant in ["", "-nft", "-legacy"] {
+            for verb in ["", "-restore"] {
+                let name = format!("{family}{variant}{verb}");
+                if let Some(real) = lab::find_tool(&name) {
+                    let text = format!("#!/bin/sh\nreal={}\n{script}\n", real.display());
+                    write_script(&folder.join(name), &text);
+                }
+            }
+        }
+    }
+    folder.to_owned()
+}
+
+/// Writes a program.
+///
+/// # Panics
+/// The file cannot be written.
+pub fn write_script(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
+}

@@ -1,0 +1,165 @@
+//! A node in use: an outside host, and a pod of the whole chain that every test must leave alone.
+
+use std::net::{IpAddr, SocketAddr};
+
+use lab::{Namespace, Server, Snapshot};
+use serde_json::{Value, json};
+
+use crate::by_hand::{kind, with};
+use crate::{Answer, Node, Pod};
+
+/// The chain that is used.
+const CONFLIST: &str = "10-k8nd.conflist";
+/// The node's address on the outside host's network.
+const NODE: [u8; 4] = [192, 0, 2, 10];
+
+/// A node that has served a pod which is gone, and serves one which stays.
+#[derive(Debug)]
+pub struct World {
+    /// The node.
+    pub node: Node,
+    /// A host beyond its uplink.
+    pub outside: Namespace,
+    /// The pod that stays. Its host ports are 8080/tcp and 8053/udp.
+    pub other: Pod,
+    /// The result of its ADD.
+    pub other_result: Value,
+    other_configs: Vec<Value>,
+    before: Snapshot,
+    _servers: [Server; 2],
+}
+
+impl World {
+    /// A node in use; `None`, said aloud and counted, where this machine cannot make one.
+    pub fn new(label: &str) -> Option<World> {
+        let node = Node::new(label)?;
+        let outside = node.outside();
+        let list = node.conflist(CONFLIST);
+        let configs = node.configs(&list, &asked(7000));
+        // What all pods share comes with the first.
+        let gone = node.pod("gone");
+        node.add_each(&configs, &gone);
+        for answer in node.del_each(&configs, &gone, &[]) {
+            answer.ok();
+        }
+        let other = node.pod("other");
+        let other_configs = node.configs(&list, &asked(8000));
+        let other_result = node.add_each(&other_configs, &other);
+        let at = |port| SocketAddr::new(address(&other_result), port);
+        let servers = [
+            other.namespace.serve_tcp(at(80)).unwrap(),
+            other.namespace.serve_udp(at(53)).unwrap(),
+        ];
+        let before = node.snapshot(&list.name);
+        Some(World {
+            node,
+            outside,
+            other,
+            other_result,
+            other_configs,
+            before,
+            _servers: servers,
+        })
+    }
+
+    /// The configurations of the whole chain, for a pod that has host ports 9080/tcp and 9053/udp
+    /// and both rates.
+    pub fn configs(&self) -> Vec<Value> {
+        let list = self.node.conflist(CONFLIST);
+        self.node.configs(&list, &asked(9000))
+    }
+
+    /// A pod with all that the chain gives, and the configurations that a runtime has for it
+    /// then: those of its ADD with the final result.
+    #[track_caller]
+    pub fn pod(&self, name: &str) -> (Pod, Vec<Value>) {
+        let pod = self.node.pod(name);
+        let configs = self.configs();
+        let result = self.node.add_each(&configs, &pod);
+        assert_ne!(self.snapshot(), self.before, "{name}: nothing was made");
+        let with_result = |config| with(config, "prevResult", &result);
+        (pod, configs.iter().map(with_result).collect())
+    }
+
+    /// DEL of each plugin, the last first; all must succeed.
+    #[track_caller]
+    pub fn del(&self, case: &str, configs: &[Value], pod: &Pod, env: &[(&str, &str)]) {
+        for answer in self.node.del_each(configs, pod, env) {
+            assert_eq!(answer.status, 0, "{case}: {answer:?}");
+            assert_eq!(answer.stdout, "", "{case}");
+        }
+    }
+
+    /// What the node holds now.
+    #[track_caller]
+    pub fn snapshot(&self) -> Snapshot {
+        let network = self.other_configs[0]["name"].as_str().unwrap();
+        self.node.snapshot(network)
+    }
+
+    /// That the node holds what it held before any test, and that the pod that stays is whole and
+    /// served.
+    #[track_caller]
+    pub fn expect_untouched(&self, case: &str) {
+        let now = self.snapshot();
+        let (left, lost) = (now.since(&self.before), self.before.since(&now));
+        assert_eq!(now, self.before, "{case}: left:\n{left}\nlost:\n{lost}");
+        self.expect_other_served(case);
+    }
+
+    /// That the pod that stays passes CHECK and is reached on its host ports.
+    #[track_caller]
+    pub fn expect_other_served(&self, case: &str) {
+        for config in &self.other_configs {
+            let config = with(config, "prevResult", &self.other_result);
+            let check = self
+                .node
+                .call(kind(&config), "CHECK", &self.other, &config, &[]);
+            assert_eq!(check.status, 0, "{case}: the other pod: {check:?}");
+        }
+        let at = |port| SocketAddr::from((NODE, port));
+        let tcp = self.outside.ask_tcp(at(8080));
+        let udp = self.outside.ask_udp(at(8053));
+        for seen in [tcp, udp] {
+            let seen = seen.unwrap_or_else(|error| panic!("{case}: the other pod: {error}"));
+            assert_eq!(seen.local.ip(), address(&self.other_result), "{case}");
+        }
+    }
+
+    /// That the pod's namespace holds nothing but its loopback.
+    #[track_caller]
+    pub fn expect_bare(&self, case: &str, pod: &Pod) {
+        let links = pod.namespace.netlink().unwrap().links().unwrap();
+        let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(names, ["lo"], "{case}: in the pod");
+    }
+}
+
+/// The first address of a result.
+///
+/// # Panics
+/// There is none.
+pub fn address(result: &Value) -> IpAddr {
+    let address = result["ips"][0]["address"].as_str().unwrap();
+    let (address, _) = address.split_once('/').unwrap();
+    address.parse().unwrap()
+}
+
+/// What a runtime is asked for: a tcp and a udp port from `base` on, and both rates.
+fn asked(base: u16) -> Value {
+    json!({
+        "portMappings": [
+            { "hostPort": base + 80, "containerPort": 80, "protocol": "tcp" },
+            { "hostPort": base + 53, "containerPort": 53, "protocol": "udp" }
+        ],
+        "bandwidth": {
+            "ingressRate": 100_000_000, "ingressBurst": 8_000_000,
+            "egressRate": 100_000_000, "egressBurst": 8_000_000
+        }
+    })
+}
+
+/// Those that are failures.
+pub fn failures(answers: &[Answer]) -> Vec<&Answer> {
+    answers.iter().filter(|answer| answer.status != 0).collect()
+}
