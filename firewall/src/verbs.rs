@@ -51,7 +51,7 @@ impl<'a> Leftover<'a> {
 }
 
 /// Makes what `rules` says for each family, IPv4 first, in place of whatever `chain` held before.
-/// Where a family fails, the one before it is taken back.
+/// Where one fails, what was made is taken back.
 ///
 /// # Errors
 /// [`Error::NoTool`] before anything is changed, or the tool's.
@@ -64,24 +64,32 @@ pub fn add(chain: &str, rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()>
     }
     let own = [Leftover::certain(chain.to_owned())];
     let mut made = Vec::new();
-    let mut new = true;
-    for (family, tool, set) in &wanted {
-        match add_family(tool, set) {
-            Ok(was_new) => new &= was_new,
-            Err(error) => {
-                for family in made {
-                    // The first error is the one to report.
-                    let _ = delete_family(family, &own, true);
-                }
-                return Err(error);
-            }
+    let done = replace(&own, &wanted, &mut made);
+    if done.is_err() {
+        for family in made {
+            // The first error is the one to report.
+            let _ = delete_family(family, &own, true);
         }
+    }
+    done
+}
+
+/// Makes the rule sets, noting their families in `made`, and removes what an earlier ADD has left
+/// of a family that there is no more address of.
+fn replace(
+    own: &[Leftover],
+    wanted: &[(Family, Tool, RuleSet)],
+    made: &mut Vec<Family>,
+) -> Result<()> {
+    let mut new = true;
+    for (family, tool, set) in wanted {
+        new &= add_family(tool, set)?;
         made.push(*family);
     }
-    // Of an earlier ADD with addresses of a family that it has no more.
+    let names: Vec<_> = own.iter().map(|own| own.chain.as_str()).collect();
     for family in Family::ALL.into_iter().filter(|f| !made.contains(f)) {
-        if !new || probe::chains(family, Variant::Nft, &[chain]) == Presence::Present {
-            delete_family(family, &own, false)?;
+        if !new || probe::chains(family, Variant::Nft, &names) == Presence::Present {
+            delete_family(family, own, false)?;
         }
     }
     Ok(())

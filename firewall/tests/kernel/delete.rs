@@ -1,0 +1,170 @@
+//! What DEL finds.
+
+use firewall::hostport::{self, Protocol};
+use firewall::{Error, Family, Owner, masquerade};
+
+use crate::common::{
+    in_namespace, is_ordinary_user, mapping, nets, owner, rules_with, run, runs, save, script,
+    tools, variants,
+};
+use crate::{DN, MASQ, add_pod, check_pod, delete_pod};
+
+#[test]
+fn four_deletes_of_one_pod_at_once_all_succeed() {
+    in_namespace(|| {
+        add_pod("cont1");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| delete_pod("cont1"));
+            }
+        });
+        assert_eq!(rules_with("iptables", &[DN, MASQ]), [""; 0]);
+        delete_pod("cont1");
+    });
+}
+
+#[test]
+fn delete_returns_what_was_forwarded() {
+    in_namespace(|| {
+        add_pod("cont1");
+        let mut found = hostport::delete(owner("cont1"), &[], false).unwrap();
+        found.sort_by_key(|(family, mapping)| (*family != Family::V4, mapping.host_port));
+        assert_eq!(
+            found,
+            [
+                (Family::V4, mapping(53, Protocol::Udp, "192.168.77.1")),
+                (Family::V4, mapping(8080, Protocol::Tcp, "")),
+                (Family::V6, mapping(8080, Protocol::Tcp, "")),
+            ]
+        );
+        assert_eq!(hostport::delete(owner("cont1"), &[], false).unwrap(), []);
+    });
+}
+
+#[test]
+fn delete_finds_the_other_variants_rules_too() {
+    in_namespace(|| {
+        if is_ordinary_user() {
+            return lab::skip("the kernel tells an ordinary user nothing of legacy tables");
+        }
+        let (_, other) = variants();
+        let Some(restore) = lab::find_tool(&format!("iptables-{other}-restore")) else {
+            return lab::skip(&format!("iptables-{other} is not installed"));
+        };
+        add_pod("cont1");
+        let dump = save("iptables").join("\n") + "\n";
+        run(restore.to_str().unwrap(), &["-w", "5"], &dump);
+        delete_pod("cont1");
+        let other_save = restore.with_file_name(format!("iptables-{other}-save"));
+        let left = run(other_save.to_str().unwrap(), &["-t", "nat"], "");
+        assert!(!left.contains(DN) && !left.contains(MASQ), "{left}");
+        assert!(left.contains("CNI-HOSTPORT-DNAT"));
+        assert_eq!(rules_with("iptables", &[DN, MASQ]), [""; 0]);
+    });
+}
+
+#[test]
+fn delete_removes_what_the_reference_left() {
+    in_namespace(|| {
+        // Its first releases' chain beside the one of today.
+        let legacy = "*nat\n:CNI-HOSTPORT-SNAT - [0:0]\n:CNI-SN-c729ec77c46fa9b53d651 - [0:0]\n\
+             -A POSTROUTING -j CNI-HOSTPORT-SNAT\n\
+             -A CNI-HOSTPORT-SNAT -m comment --comment x -j CNI-SN-c729ec77c46fa9b53d651\n\
+             -A CNI-SN-c729ec77c46fa9b53d651 -s 127.0.0.1/32 -j MASQUERADE\nCOMMIT\n";
+        run("iptables-restore", &["--noflush"], legacy);
+        hostport::delete(owner("cont1"), &[], false).unwrap();
+        assert_eq!(rules_with("iptables", &["CNI-SN-"]), [""; 0]);
+        assert_eq!(rules_with("iptables", &["CNI-HOSTPORT-SNAT"]).len(), 2);
+
+        // The reference has one chain for all interfaces: that of our eth0.
+        add_pod("cont1");
+        let whole = save("iptables");
+        let second = Owner {
+            ifname: "net1",
+            ..owner("cont1")
+        };
+        for unsure in [nets(&[]), nets(&["10.1.2.9/24"])] {
+            assert_eq!(hostport::delete(second, &unsure, true).unwrap(), []);
+            assert_eq!(save("iptables"), whole);
+        }
+        let sure = nets(&["10.1.2.2/24", "fd00::2/64"]);
+        assert_eq!(hostport::delete(second, &sure, true).unwrap().len(), 3);
+        assert_eq!(rules_with("iptables", &[DN]), [""; 0]);
+    });
+}
+
+#[test]
+fn two_interfaces_of_one_pod_do_not_collide() {
+    in_namespace(|| {
+        add_pod("cont1");
+        let before = save("iptables");
+        let second = Owner {
+            ifname: "net1",
+            ..owner("cont1")
+        };
+        let addresses = nets(&["10.2.0.2/24"]);
+        masquerade::add(second, &addresses).unwrap();
+        check_pod("cont1").unwrap();
+        masquerade::check(second, &addresses).unwrap();
+        for _ in 0..2 {
+            masquerade::delete(second, true).unwrap();
+            assert_eq!(save("iptables"), before);
+        }
+    });
+}
+
+#[test]
+fn where_nothing_is_no_process_is_started() {
+    in_namespace(|| {
+        for program in ["iptables", "ip6tables"] {
+            for variant in ["", "-nft", "-legacy"] {
+                for suffix in ["", "-restore"] {
+                    script(
+                        &tools().join(format!("{program}{variant}{suffix}")),
+                        "exit 1",
+                    );
+                }
+            }
+        }
+        // Of an ordinary user's legacy tables nobody knows without looking.
+        let expected = !is_ordinary_user();
+        masquerade::delete(owner("cont1"), expected).unwrap();
+        hostport::delete(owner("cont1"), &[], expected).unwrap();
+        assert_eq!(runs(), 0);
+    });
+}
+
+#[test]
+fn without_any_tool_delete_names_what_is_there() {
+    in_namespace(|| {
+        add_pod("cont1");
+        let kept = save("iptables");
+        std::fs::remove_dir_all(tools()).unwrap();
+        for folder in ["/usr/sbin", "/sbin"] {
+            let hidden = nix::mount::mount(
+                Some("tmpfs"),
+                folder,
+                Some("tmpfs"),
+                nix::mount::MsFlags::empty(),
+                None::<&str>,
+            );
+            hidden.unwrap();
+        }
+        assert!(matches!(
+            masquerade::preflight(&nets(&["10.1.2.2/24"])),
+            Err(Error::NoTool("iptables"))
+        ));
+        let error = masquerade::delete(owner("cont1"), true)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(MASQ) && error.contains("iptables not found"),
+            "{error}"
+        );
+        assert!(error.contains("IPv4") && error.contains("IPv6"), "{error}");
+        // The legacy table cannot be asked: there it counts whether rules are expected.
+        let unexpected = hostport::delete(owner("none"), &[], false);
+        assert_eq!(unexpected.unwrap(), []);
+        assert!(!kept.is_empty());
+    });
+}
