@@ -51,20 +51,20 @@ impl Place {
 }
 
 /// The host's end for DEL: from the pod where that is still there, else as the previous result
-/// tells it. What `CNI_NETNS` leads to by now may be another pod's.
+/// tells it. Both may speak of another pod by now.
 pub fn host_if_there(
     request: &Request,
     node: &Netlink,
     previous: Option<&AddResult>,
 ) -> net::Result<Option<Link>> {
     let alias = Identity::of(&request.attachment()).alias;
-    let in_pod = peer_of_pod(request, node)?;
-    if let Some(host) = in_pod.filter(|host| may_be_ours(host, &alias, previous)) {
+    let ours = |host: &Link| may_be_ours(host, &alias, previous);
+    if let Some(host) = peer_of_pod(request, node)?.filter(ours) {
         return Ok(Some(host));
     }
     for interface in previous.iter().flat_map(|previous| &previous.interfaces) {
         let link = node.link(&interface.name)?;
-        if let Some(link) = link.filter(|link| is_told(link, interface)) {
+        if let Some(link) = link.filter(|link| is_told(link, interface) && ours(link)) {
             return Ok(Some(link));
         }
     }

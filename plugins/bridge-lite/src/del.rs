@@ -53,7 +53,7 @@ fn remove_links(request: &Request, config: &DelConfig) -> Result<(), Error> {
     }
     // What is left is a pair that was renamed, or that a reference plugin made.
     let previous = request.config.prev_result().ok().flatten();
-    if let Some(port) = told(&node, previous.as_ref()).context(&failed)? {
+    if let Some(port) = told(&node, &identity, previous.as_ref()).context(&failed)? {
         node.delete_link(port.index).map(drop).context(&failed)?;
     }
     let Some(pod) = pod_if_there(request) else {
@@ -77,12 +77,17 @@ fn remove_links(request: &Request, config: &DelConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// The host veth that a previous result tells, if it is still the same.
-fn told(node: &Netlink, previous: Option<&AddResult>) -> net::Result<Option<Link>> {
+/// The host veth that a previous result tells, if it is still the same and no other attachment's.
+fn told(
+    node: &Netlink,
+    identity: &Identity,
+    previous: Option<&AddResult>,
+) -> net::Result<Option<Link>> {
     let interfaces = previous.map_or(&[][..], |previous| &previous.interfaces);
     for interface in interfaces.iter().filter(|i| i.sandbox.is_empty()) {
         let link = node.link(&interface.name)?;
-        if let Some(link) = link.filter(|link| is_told(link, interface)) {
+        let ours = |link: &Link| identity.owns(link) || is_unmarked(link);
+        if let Some(link) = link.filter(|link| is_told(link, interface) && ours(link)) {
             return Ok(Some(link));
         }
     }
@@ -105,7 +110,12 @@ fn is_pair(inner: &Link, port: &Link) -> bool {
 /// Whether a veth is one that a reference plugin made for this bridge: its port, or nobody's where
 /// the bridge is gone, and without the marks of another attachment.
 fn unmarked_port(port: &Link, bridge: Option<&Link>) -> bool {
-    port.master == bridge.map(|bridge| bridge.index) && port.alias.is_empty() && port.group == 0
+    port.master == bridge.map(|bridge| bridge.index) && is_unmarked(port)
+}
+
+/// Whether a link carries none of the marks that this plugin gives.
+fn is_unmarked(link: &Link) -> bool {
+    link.alias.is_empty() && link.group == 0
 }
 
 #[cfg(test)]
