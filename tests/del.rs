@@ -68,6 +68,9 @@ fn whatever_cni_netns_names() {
         world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
         world.expect_bare(case, &pod);
         world.expect_untouched(case);
+        // Now the pod has nothing more that another's could be mistaken for.
+        world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
+        world.expect_untouched(case);
     }
 }
 

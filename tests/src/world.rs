@@ -97,13 +97,21 @@ impl World {
         self.node.snapshot(network)
     }
 
+    /// What the node holds now and did not hold before any test.
+    #[track_caller]
+    pub fn left(&self) -> Snapshot {
+        self.snapshot().since(&self.before)
+    }
+
     /// That the node holds what it held before any test, and that the pod that stays is whole and
     /// served.
     #[track_caller]
     pub fn expect_untouched(&self, case: &str) {
         let now = self.snapshot();
         let (left, lost) = (now.since(&self.before), self.before.since(&now));
-        assert_eq!(now, self.before, "{case}: left:\n{left}\nlost:\n{lost}");
+        let same = left.is_empty() && lost.is_empty();
+        assert!(same, "{case}: left:\n{left}\nlost:\n{lost}");
+        assert_eq!(now, self.before, "{case}: another order");
         self.expect_other_served(case);
     }
 
