@@ -53,10 +53,10 @@ impl Identity {
     }
 }
 
-/// The link group that all host veths of a network share.
+/// The link group that all host veths of a network share. Of 31 bits: `ip link show group` takes no more.
 fn group_of(network: &str) -> u32 {
     let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(network).into();
-    u32::from_be_bytes([a, b, c, d]).max(1)
+    u32::from_be_bytes([a & 0x7f, b, c, d]).max(1)
 }
 
 fn hex(bytes: &[u8]) -> String {
