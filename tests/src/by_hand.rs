@@ -1,6 +1,9 @@
 //! A chain whose plugins are called one by one, so that each can be given what no runtime would
 //! give it.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use cni::runtime::NetworkList;
 use serde_json::{Map, Value, json};
 
@@ -45,9 +48,24 @@ impl Node {
     /// DEL of each, the last first, whatever the others answer; the answers in that order.
     #[track_caller]
     pub fn del_each(&self, configs: &[Value], pod: &Pod, env: &[(&str, &str)]) -> Vec<Answer> {
+        self.del_each_as(Command::new, configs, pod, env)
+    }
+
+    /// As [`Node::del_each`], with each plugin started by the command line that `start` makes.
+    #[track_caller]
+    pub fn del_each_as(
+        &self,
+        start: impl Fn(PathBuf) -> Command,
+        configs: &[Value],
+        pod: &Pod,
+        env: &[(&str, &str)],
+    ) -> Vec<Answer> {
         let backwards = configs.iter().rev();
         backwards
-            .map(|config| self.call(kind(config), "DEL", pod, config, env))
+            .map(|config| {
+                let process = start(self.bin.join(kind(config)));
+                self.call_as(process, "DEL", pod, config, env)
+            })
             .collect()
     }
 }

@@ -1,6 +1,5 @@
 //! Machines whose iptables is missing or broken.
 
-use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];
 ///
 /// # Panics
 /// This machine has no `unshare`, `mount` or `sh`.
-pub fn without_tools(program: &Path) -> Command {
+pub fn without_tools(program: impl AsRef<Path>) -> Command {
     let tool = |name| lab::find_tool(name).unwrap();
     let mount = tool("mount");
     let hide = |folder: &str| {
@@ -24,11 +23,11 @@ pub fn without_tools(program: &Path) -> Command {
     };
     let script = ADMINISTRATION.map(hide).concat() + "exec \"$0\"";
     let mut command = Command::new(tool("unshare"));
-    command.arg("--mount").arg(tool("sh")).args([
-        OsStr::new("-c"),
-        OsStr::new(&script),
-        program.as_os_str(),
-    ]);
+    command
+        .arg("--mount")
+        .arg(tool("sh"))
+        .args(["-c", &script])
+        .arg(program.as_ref());
     command
 }
 

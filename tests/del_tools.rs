@@ -1,0 +1,113 @@
+//! DEL on a machine whose iptables has gone.
+
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use tests::{World, failures, with, without_tools};
+
+/// No tool is found on it.
+const NO_PATH: &[(&str, &str)] = &[("PATH", "/does/not/exist")];
+
+/// The chain of a pod that needs no rules.
+fn ruleless(configs: &[Value]) -> Vec<Value> {
+    let mut configs = configs.to_vec();
+    configs[0] = with(&configs[0], "ipMasq", &Value::Null);
+    configs[1] = with(&configs[1], "runtimeConfig", &Value::Null);
+    configs
+}
+
+#[test]
+fn a_pod_with_neither_ports_nor_masquerade_needs_none() {
+    let Some(world) = World::new("tools-none") else {
+        return;
+    };
+    let empty = json!({ "portMappings": [] });
+    let no_ports = ruleless(&world.configs());
+    let mut empty_ports = no_ports.clone();
+    empty_ports[1] = with(&no_ports[1], "runtimeConfig", &empty);
+    for (case, configs) in [("no-ports", no_ports), ("empty-ports", empty_ports)] {
+        let pod = world.node.pod(case);
+        let result = world.node.add_each(&configs, &pod);
+        for (round, previous) in [("DEL", result), ("DEL again", Value::Null)] {
+            let with_result = |config| with(config, "prevResult", &previous);
+            let configs: Vec<_> = configs.iter().map(with_result).collect();
+            let answers = world
+                .node
+                .del_each_as(without_tools, &configs, &pod, NO_PATH);
+            assert!(
+                failures(&answers).is_empty(),
+                "{case}: {round}: {answers:?}"
+            );
+            world.expect_bare(case, &pod);
+            world.expect_untouched(case);
+        }
+    }
+}
+
+#[test]
+fn tools_of_administration_are_found_without_path() {
+    let Some(world) = World::new("tools-sbin") else {
+        return;
+    };
+    let (pod, configs) = world.pod("pod");
+    world.del("without PATH", &configs, &pod, NO_PATH);
+    world.expect_untouched("without PATH");
+}
+
+/// All but the rules goes, the error names them, and DEL with the tools back removes them.
+#[test]
+fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
+    let Some(world) = World::new("tools-lost") else {
+        return;
+    };
+    let no_result = |config: &Value| with(config, "prevResult", &Value::Null);
+    let no_capabilities = |config: &Value| with(config, "runtimeConfig", &Value::Null);
+    let as_it_is = |config: &Value| config.clone();
+    let table: [(&str, &dyn Fn(&Value) -> Value); 3] = [
+        ("full", &as_it_is),
+        ("no-result", &no_result),
+        ("no-capabilities", &no_capabilities),
+    ];
+    for (case, change) in table {
+        let (pod, configs) = world.pod(case);
+        let rules = world.left().rules;
+        let configs: Vec<_> = configs.iter().map(change).collect();
+        let answers = world
+            .node
+            .del_each_as(without_tools, &configs, &pod, NO_PATH);
+        let [bandwidth, portmap, bridge] = &answers[..] else {
+            panic!("{case}: {answers:?}");
+        };
+        bandwidth.ok();
+        for (answer, prefix) in [(portmap, "CNI-DN-"), (bridge, "CNI-")] {
+            let (code, message) = answer.error();
+            assert_eq!(code, 100, "{case}: {message}");
+            let chain = chain(&rules, prefix);
+            let attachment = format!("k8nd-pod-network/{case}/eth0");
+            for words in [chain, &attachment, "iptables not found", "table nat"] {
+                assert!(message.contains(words), "{case}: {words}: {message}");
+            }
+        }
+        world.expect_bare(case, &pod);
+        let left = world.left();
+        assert_eq!(left.rules, rules, "{case}");
+        let rest = left.filter(|line| !rules.iter().any(|rule| rule == line));
+        assert!(rest.is_empty(), "{case}: left:\n{rest}");
+        world.expect_other_served(case);
+
+        world.del(case, &configs, &pod, &[]);
+        world.expect_untouched(case);
+    }
+}
+
+/// The chain that is the pod's and has that prefix and only hexadecimal digits behind it.
+fn chain<'a>(rules: &'a [String], prefix: &str) -> &'a str {
+    let declared = rules.iter().filter_map(|line| line.split_once(": :"));
+    let mut names = declared.filter_map(|(_, line)| line.split_whitespace().next());
+    let is_it = |name: &&str| {
+        let hash = name.strip_prefix(prefix);
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    names.find(is_it).unwrap()
+}
