@@ -11,9 +11,25 @@ use crate::{Node, Pod};
 impl Node {
     /// A conflist of `conf/`, keeping its reservations in this node's folder.
     pub fn conflist(&self, file: &str) -> NetworkList {
+        self.conflist_with(file, &[])
+    }
+
+    /// A conflist of `conf/` with other values for some keys: each change names a plugin's type,
+    /// or is the list's own where that is empty.
+    pub fn conflist_with(&self, file: &str, changes: &[(&str, Value)]) -> NetworkList {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conf");
         let text = std::fs::read(folder.join(file)).unwrap();
-        self.list(serde_json::from_slice(&text).unwrap())
+        let mut conflist: Value = serde_json::from_slice(&text).unwrap();
+        for (kind, change) in changes {
+            let plugins = conflist["plugins"].as_array_mut().unwrap();
+            let changed = match *kind {
+                "" => Some(&mut conflist),
+                kind => plugins.iter_mut().find(|plugin| plugin["type"] == kind),
+            };
+            let changed = changed.and_then(Value::as_object_mut).unwrap();
+            changed.extend(change.as_object().cloned().unwrap());
+        }
+        self.list(conflist)
     }
 
     /// Any conflist, keeping its reservations in this node's folder.
@@ -62,6 +78,15 @@ impl Node {
         self.namespace
             .run(|| self.runtime().del(list, &conf))
             .unwrap()
+    }
+
+    /// Edits the result that the runtime has kept, as a later plugin's ADD would have.
+    pub fn tell(&self, list: &NetworkList, pod: &Pod, edit: impl FnOnce(&mut Value)) {
+        let name = format!("{}-{}-{}", list.name, pod.id, pod.ifname);
+        let file = self.cache.join("results").join(name);
+        let mut cached: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        edit(&mut cached["result"]);
+        std::fs::write(&file, cached.to_string()).unwrap();
     }
 
     /// A runtime with this node's plugins and a cache of its own.

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answer;
+mod attached;
 mod binaries;
 mod by_hand;
 mod chain;
@@ -17,9 +18,10 @@ mod tools;
 mod world;
 
 pub use answer::Answer;
+pub use attached::{Attached, Damage, eventually, expect_none, sh};
 pub use binaries::{binary_folder, plugin_folder};
 pub use by_hand::{kind, with};
-pub use made::{Made, comparable};
+pub use made::Made;
 pub use node::{Node, Pod};
 pub use reference::{Plugins, reference_variants};
 pub use tools::{replace_iptables, without_tools, write_script};

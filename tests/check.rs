@@ -1,0 +1,395 @@
+//! CHECK of the bridge notices whatever was taken from a pod's connection, or changed in it.
+
+use serde_json::{Value, json};
+use tests::{Attached, Damage, sh};
+
+const IPV4: &str = "10-k8nd.conflist";
+const DUAL: &str = "20-dual-stack.conflist";
+
+#[test]
+fn the_pod_s_interface() {
+    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+        return;
+    };
+    let table: &[Damage] = &[
+        (
+            "down",
+            "ip link set eth0 down",
+            "ip link set eth0 up
+             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            "interface eth0 of the pod is down",
+        ),
+        (
+            "another MAC",
+            "ip link set eth0 address 02:00:00:00:00:77",
+            &format!(
+                "ip link set eth0 address {}",
+                attached.result.interfaces[2].mac
+            ),
+            "doesn't match container Mac: 02:00:00:00:00:77",
+        ),
+        (
+            "another name",
+            "ip link set eth0 down; ip link set eth0 name eth7; ip link set eth7 up",
+            "ip link set eth7 down; ip link set eth7 name eth0; ip link set eth0 up
+             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            "interface eth0 was not found in the pod",
+        ),
+        (
+            "another interface in its place",
+            "ip link set eth0 down; ip link set eth0 name eth7; ip address flush dev eth7
+             ip link add eth0 address $POD_MAC type ifb
+             ip address add 10.244.0.2/24 dev eth0; ip link set eth0 up
+             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            "ip link delete eth0; ip link set eth7 name eth0
+             ip address add 10.244.0.2/24 dev eth0; ip link set eth0 up
+             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            "Container interface eth0 not of type veth",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+}
+
+#[test]
+fn the_pod_s_address_and_routes() {
+    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+        return;
+    };
+    // Deleting the only address takes the routes along.
+    let again = "ip address add 10.244.0.2/24 dev eth0
+                 ip route replace default via 10.244.0.1
+                 ip route replace 10.244.0.0/16 via 10.244.0.1";
+    let table: &[Damage] = &[
+        (
+            "address gone",
+            "ip address delete 10.244.0.2/24 dev eth0",
+            again,
+            "Failed to match addr 10.244.0.2/24 on interface eth0",
+        ),
+        (
+            "another address",
+            "ip address delete 10.244.0.2/24 dev eth0; ip address add 10.244.0.9/24 dev eth0",
+            &format!("ip address delete 10.244.0.9/24 dev eth0; {again}"),
+            "Failed to match addr 10.244.0.2/24 on interface eth0",
+        ),
+        (
+            "another prefix",
+            "ip address add 10.244.0.2/25 dev eth0; ip address delete 10.244.0.2/24 dev eth0",
+            &format!("ip address delete 10.244.0.2/25 dev eth0; {again}"),
+            "Failed to match addr 10.244.0.2/24 on interface eth0",
+        ),
+        (
+            "the address on another interface",
+            "ip address delete 10.244.0.2/24 dev eth0
+             ip link add eth9 type bridge; ip link set eth9 up
+             ip address add 10.244.0.2/24 dev eth9; ip route add default via 10.244.0.1",
+            &format!("ip link delete eth9; {again}"),
+            "Failed to match addr 10.244.0.2/24 on interface eth0",
+        ),
+        (
+            "default route gone",
+            "ip route delete default",
+            "ip route add default via 10.244.0.1",
+            "0.0.0.0/0 via 10.244.0.1} not found",
+        ),
+        (
+            "default route to another gateway",
+            "ip route replace default via 10.244.0.9",
+            "ip route replace default via 10.244.0.1",
+            "0.0.0.0/0 via 10.244.0.1} not found",
+        ),
+        (
+            "default route by another interface",
+            "ip link add eth9 type bridge; ip link set eth9 up
+             ip route replace default via 10.244.0.1 dev eth9 onlink",
+            "ip link delete eth9; ip route add default via 10.244.0.1",
+            "0.0.0.0/0 via 10.244.0.1} not found",
+        ),
+        (
+            "a black hole for a default route",
+            "ip route delete default; ip route add blackhole default",
+            "ip route delete default; ip route add default via 10.244.0.1",
+            "0.0.0.0/0 via 10.244.0.1} not found",
+        ),
+        (
+            "the other route gone",
+            "ip route delete 10.244.0.0/16",
+            "ip route add 10.244.0.0/16 via 10.244.0.1",
+            "10.244.0.0/16 via 10.244.0.1} not found",
+        ),
+        (
+            "the other route to another gateway",
+            "ip route replace 10.244.0.0/16 via 10.244.0.9",
+            "ip route replace 10.244.0.0/16 via 10.244.0.1",
+            "10.244.0.0/16 via 10.244.0.1} not found",
+        ),
+        (
+            "the network's own route gone",
+            "ip route delete 10.244.0.0/24",
+            "ip route add 10.244.0.0/24 dev eth0 proto kernel scope link src 10.244.0.2",
+            "10.244.0.0/24} not found",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+}
+
+#[test]
+fn the_ipv6_side_of_a_pod() {
+    let Some(attached) = Attached::new("check6", DUAL, &[], &Value::Null) else {
+        return;
+    };
+    let again = "ip address add fd00:10:244::2/64 dev eth0 nodad
+                 ip route replace default via fd00:10:244::1 dev eth0";
+    let table: &[Damage] = &[
+        (
+            "address gone",
+            "ip address delete fd00:10:244::2/64 dev eth0",
+            again,
+            "Failed to match addr fd00:10:244::2/64 on interface eth0",
+        ),
+        (
+            "another prefix",
+            "ip address delete fd00:10:244::2/64 dev eth0
+             ip address add fd00:10:244::2/72 dev eth0 nodad",
+            &format!("ip address delete fd00:10:244::2/72 dev eth0; {again}"),
+            "Failed to match addr fd00:10:244::2/64 on interface eth0",
+        ),
+        (
+            "default route gone",
+            "ip -6 route delete default",
+            "ip route add default via fd00:10:244::1",
+            "::/0 via fd00:10:244::1} not found",
+        ),
+        (
+            "default route to another gateway",
+            "ip -6 route delete default; ip route add default via fd00:10:244::9",
+            "ip -6 route delete default; ip route add default via fd00:10:244::1",
+            "::/0 via fd00:10:244::1} not found",
+        ),
+        (
+            "IPv6 off",
+            "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6",
+            &format!("echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6; {again}"),
+            "Failed to match addr fd00:10:244::2/64 on interface eth0",
+        ),
+        (
+            "IPv6 off on the loopback",
+            "echo 1 > /proc/sys/net/ipv6/conf/lo/disable_ipv6",
+            "echo 0 > /proc/sys/net/ipv6/conf/lo/disable_ipv6",
+            "sysctl net/ipv6/conf/lo/disable_ipv6 is 1, not 0",
+        ),
+        (
+            "the address not kept on a link that goes down",
+            "echo 0 > /proc/sys/net/ipv6/conf/eth0/keep_addr_on_down",
+            "echo 1 > /proc/sys/net/ipv6/conf/eth0/keep_addr_on_down",
+            "sysctl net/ipv6/conf/eth0/keep_addr_on_down is 0, not 1",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    let table: &[Damage] = &[
+        (
+            "the gateway's address gone",
+            "ip address delete fd00:10:244::1/64 dev cni0",
+            "ip address add fd00:10:244::1/64 dev cni0 nodad",
+            "Failed to match addr fd00:10:244::1/64 on interface cni0",
+        ),
+        (
+            "forwarding off",
+            "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding",
+            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+            "sysctl net/ipv6/conf/all/forwarding is 0, not 1",
+        ),
+        (
+            "the reservation gone",
+            "rm $STORE/fd00:10:244::2",
+            "printf 'pod\\r\\neth0' > $STORE/fd00:10:244::2",
+            "fd00:10:244::2",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.node.namespace, table);
+}
+
+#[test]
+fn the_host_veth() {
+    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+        return;
+    };
+    let netlink = attached.node.namespace.netlink().unwrap();
+    let group = netlink.link(attached.veth()).unwrap().unwrap().group;
+    let port = "ip link set $VETH master cni0; ip link set $VETH type bridge_slave hairpin on";
+    let table: &[Damage] = &[
+        (
+            "off the bridge",
+            "ip link set $VETH nomaster",
+            port,
+            "$VETH is no port of cni0",
+        ),
+        (
+            "a port of another bridge",
+            "ip link add br1 type bridge; ip link set $VETH master br1
+             ip link set $VETH type bridge_slave hairpin on",
+            &format!("{port}; ip link delete br1"),
+            "$VETH is no port of cni0",
+        ),
+        (
+            "down",
+            "ip link set $VETH down",
+            "ip link set $VETH up",
+            "interface $VETH is down",
+        ),
+        (
+            "hairpin off",
+            "ip link set $VETH type bridge_slave hairpin off",
+            "ip link set $VETH type bridge_slave hairpin on",
+            "port $VETH has hairpin false",
+        ),
+        (
+            "isolated",
+            "ip link set $VETH type bridge_slave isolated on",
+            "ip link set $VETH type bridge_slave isolated off",
+            "isolated true",
+        ),
+        (
+            "no alias, by which GC knows it",
+            "ip link set $VETH alias ''",
+            "ip link set $VETH alias k8nd-pod-network/pod/eth0",
+            "interface $VETH has group",
+        ),
+        (
+            "another group",
+            "ip link set $VETH group 7",
+            &format!("ip link set $VETH group {group}"),
+            "interface $VETH has group 7",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.node.namespace, table);
+}
+
+#[test]
+fn the_bridge_forwarding_and_the_reservation() {
+    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+        return;
+    };
+    let reserve = "printf 'pod\\r\\neth0' > $STORE/10.244.0.2";
+    let table: &[Damage] = &[
+        (
+            "the bridge down",
+            "ip link set cni0 down",
+            "ip link set cni0 up",
+            "bridge cni0 is down",
+        ),
+        (
+            "the bridge with another MAC",
+            "ip link set cni0 address 02:00:00:00:00:77",
+            "ip link set cni0 address $BRIDGE_MAC",
+            "Bridge interface cni0 Mac doesn't match",
+        ),
+        (
+            "the gateway's address gone",
+            "ip address delete 10.244.0.1/24 dev cni0",
+            "ip address add 10.244.0.1/24 dev cni0",
+            "Failed to match addr 10.244.0.1/24 on interface cni0",
+        ),
+        (
+            "the gateway's address of another prefix",
+            "ip address delete 10.244.0.1/24 dev cni0; ip address add 10.244.0.1/16 dev cni0",
+            "ip address delete 10.244.0.1/16 dev cni0; ip address add 10.244.0.1/24 dev cni0",
+            "Failed to match addr 10.244.0.1/24 on interface cni0",
+        ),
+        (
+            "forwarding off",
+            "echo 0 > /proc/sys/net/ipv4/ip_forward",
+            "echo 1 > /proc/sys/net/ipv4/ip_forward",
+            "sysctl net/ipv4/ip_forward is 0, not 1",
+        ),
+        (
+            "the reservation gone",
+            "rm $STORE/10.244.0.2",
+            reserve,
+            "10.244.0.2",
+        ),
+        (
+            "the reservation another pod's",
+            "printf 'other\\r\\neth0' > $STORE/10.244.0.2",
+            reserve,
+            "10.244.0.2",
+        ),
+        (
+            "the reservation another interface's",
+            "printf 'pod\\r\\neth1' > $STORE/10.244.0.2",
+            reserve,
+            "10.244.0.2",
+        ),
+        (
+            "the reservation empty",
+            ": > $STORE/10.244.0.2",
+            reserve,
+            "10.244.0.2",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.node.namespace, table);
+}
+
+#[test]
+fn what_else_was_configured() {
+    let changes =
+        json!({ "hairpinMode": false, "promiscMode": true, "portIsolation": true, "mtu": 1400 });
+    let Some(attached) = Attached::new("check", IPV4, &[("bridge", changes)], &Value::Null) else {
+        return;
+    };
+    let table: &[Damage] = &[
+        (
+            "promiscuous mode off",
+            "ip link set cni0 promisc off",
+            "ip link set cni0 promisc on",
+            "Bridge interface cni0 configured promisc Mode true doesn't match",
+        ),
+        (
+            "not isolated",
+            "ip link set $VETH type bridge_slave isolated off",
+            "ip link set $VETH type bridge_slave isolated on",
+            "isolated false",
+        ),
+        (
+            "the host veth's MTU",
+            "ip link set $VETH mtu 1300",
+            "ip link set $VETH mtu 1400",
+            "interface $VETH has mtu 1300, not 1400",
+        ),
+    ];
+    attached.expect_noticed("bridge", &attached.node.namespace, table);
+    let table: &[Damage] = &[(
+        "the pod interface's MTU",
+        "ip link set eth0 mtu 1300",
+        "ip link set eth0 mtu 1400",
+        "interface eth0 has mtu 1300, not 1400",
+    )];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+}
+
+#[test]
+fn what_cannot_be_mended() {
+    // What is taken away, with what CHECK then says.
+    let table = [
+        (
+            "ip link delete $VETH",
+            "interface eth0 was not found in the pod",
+        ),
+        ("ip link delete cni0", "bridge cni0 was not found"),
+        (
+            "ip link delete cni0; ip link add cni0 type ifb; ip link set cni0 up",
+            "Interface cni0 does not have link type of bridge",
+        ),
+        (
+            "rm -r $STORE",
+            "Failed to find address added by container pod",
+        ),
+    ];
+    for (done, says) in table {
+        let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+            return;
+        };
+        sh(&attached.node.namespace, &attached.expand(done));
+        attached.noticed_by("bridge", says).unwrap();
+    }
+}
