@@ -44,6 +44,22 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// That the call was refused with that code, in the configuration's version, by a message
+    /// (with details) that has all the words.
+    #[track_caller]
+    pub fn expect_refused(&self, case: &str, code: u64, words: &[&str]) {
+        assert_eq!(self.status, 1, "{case}: not refused: {self:?}");
+        let (given, message) = self.error();
+        assert_eq!(given, code, "{case}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{case}: no {word:?} in: {message}");
+        }
+        assert!(self.json["cniVersion"].is_string(), "{case}: {self:?}");
+        assert_eq!(message.lines().count(), 1, "{case}: {message}");
+    }
+}
+
 impl From<Output> for Answer {
     fn from(output: Output) -> Answer {
         Answer {
