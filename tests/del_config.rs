@@ -105,11 +105,11 @@ fn whatever_keys_are_missing() {
 }
 
 #[test]
-fn whatever_keys_say() {
-    let Some(world) = World::new("del-keys") else {
+fn whatever_keys_of_the_bridge_say() {
+    let Some(world) = World::new("del-bridge") else {
         return;
     };
-    let table: [(&str, Change); 10] = [
+    let table: [(&str, Change); 6] = [
         ("wrong types of bridge", |_, config| {
             for (key, value) in [
                 ("bridge", json!(5)),
@@ -154,6 +154,16 @@ fn whatever_keys_say() {
                 ipam["resolvConf"] = json!("/does/not/exist");
             }
         }),
+    ];
+    del_with(&world, &table);
+}
+
+#[test]
+fn whatever_ports_and_rates_say() {
+    let Some(world) = World::new("del-asked") else {
+        return;
+    };
+    let table: [(&str, Change); 4] = [
         ("ports that are none", |_, config| {
             set_of(
                 "portmap",

@@ -51,7 +51,7 @@ fn env(
     }
 }
 
-/// What can be seen from the configuration alone.
+/// Values of the wrong type, out of range, or that make no sense together.
 fn of_the_configuration() -> Vec<Refusal> {
     vec![
         keys(json!({ "mtu": 67 }), 7, &["mtu: 67", "68 to 65535"]),
@@ -76,6 +76,12 @@ fn of_the_configuration() -> Vec<Refusal> {
             7,
             &["cannot use IPAM when DisableContainerInterface flag is set"],
         ),
+    ]
+}
+
+/// Keys that are not supported, and names that are none.
+fn of_support_and_names() -> Vec<Refusal> {
+    vec![
         keys(json!({ "vlan": 100 }), 2, &["vlan: 100"]),
         keys(
             json!({ "vlanTrunk": [{ "id": 7 }] }),
@@ -208,6 +214,13 @@ fn of_the_environment() -> Vec<Refusal> {
     ]
 }
 
+fn all() -> impl Iterator<Item = Refusal> {
+    of_the_configuration()
+        .into_iter()
+        .chain(of_support_and_names())
+        .chain(of_the_environment())
+}
+
 fn refuse(node: &Node, pod: &Pod, base: &Value, refusal: &Refusal) {
     let config = refusal.config(base);
     let answer = node.call("bridge", "ADD", pod, &config, refusal.env);
@@ -222,8 +235,8 @@ fn what_is_not_valid_changes_nothing_on_a_fresh_node() {
     let base = node.bridge_config(json!({ "ipMasq": true }));
     let pod = node.pod("pod");
     let (before, in_pod) = (node.snapshot("testnet"), links(&pod));
-    for refusal in of_the_configuration().iter().chain(&of_the_environment()) {
-        refuse(&node, &pod, &base, refusal);
+    for refusal in all() {
+        refuse(&node, &pod, &base, &refusal);
         assert_eq!(node.snapshot("testnet"), before, "{}", refusal.case());
         assert_eq!(links(&pod), in_pod, "{}", refusal.case());
     }
@@ -238,8 +251,8 @@ fn what_is_not_valid_changes_nothing_on_a_node_in_use() {
     };
     let base = &world.configs()[0];
     let pod = world.node.pod("pod");
-    for refusal in of_the_configuration().iter().chain(&of_the_environment()) {
-        refuse(&world.node, &pod, base, refusal);
+    for refusal in all() {
+        refuse(&world.node, &pod, base, &refusal);
         world.expect_bare(&refusal.case(), &pod);
         world.expect_untouched(&refusal.case());
     }
