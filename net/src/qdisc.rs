@@ -29,7 +29,7 @@ pub struct Qdisc {
     pub handle: u32,
     /// `TC_H_ROOT` 0xffffffff or `TC_H_INGRESS` 0xfffffff1.
     pub parent: u32,
-    /// Its parameters, where it is a tbf.
+    /// Its parameters, where it is a tbf without a peak rate.
     pub tbf: Option<Tbf>,
 }
 

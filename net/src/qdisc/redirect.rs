@@ -47,14 +47,15 @@ impl Netlink {
         }
     }
 
-    /// Indexes of the links that filters on the link's ingress redirect to, one for each filter
-    /// and link.
+    /// Indexes of the links that filters on the link's ingress redirect all to, one for each filter
+    /// and link. A filter that takes only some packets is none of them.
     ///
     /// # Errors
     /// The kernel's.
     pub fn redirects(&self, index: u32) -> Result<Vec<u32>> {
         let filters = self.filters(index)?;
-        Ok(filters.iter().flat_map(targets).collect())
+        let whole = filters.iter().filter(|filter| takes_all(filter));
+        Ok(whole.flat_map(targets).collect())
     }
 
     /// Whether there are any filters on the link's ingress, whatever they do.
@@ -138,16 +139,22 @@ fn redirect_action(target: u32) -> TcAction {
     action
 }
 
+/// Whether a filter takes every packet of every protocol.
+fn takes_all(filter: &TcMessage) -> bool {
+    let protocol = TcHandle::from(filter.header.info).minor;
+    let all = |option: &TcOption| match option {
+        TcOption::U32(TcFilterU32Option::Selector(selector)) => {
+            selector.keys.iter().all(|key| key.mask == 0)
+        }
+        TcOption::MatchAll(_) => true,
+        _ => false,
+    };
+    protocol == ALL_PROTOCOLS.to_be() && options(filter).any(all)
+}
+
 /// The links that a filter redirects to, by however many actions, each once.
 fn targets(filter: &TcMessage) -> Vec<u32> {
-    let options = filter
-        .attributes
-        .iter()
-        .filter_map(|attribute| match attribute {
-            TcAttribute::Options(options) => Some(options),
-            _ => None,
-        });
-    let actions = options.flatten().filter_map(|option| match option {
+    let actions = options(filter).filter_map(|option| match option {
         TcOption::U32(TcFilterU32Option::Action(actions))
         | TcOption::MatchAll(TcFilterMatchAllOption::Action(actions)) => Some(actions),
         _ => None,
@@ -155,6 +162,17 @@ fn targets(filter: &TcMessage) -> Vec<u32> {
     let mut targets: Vec<u32> = actions.flatten().filter_map(redirect_target).collect();
     targets.dedup();
     targets
+}
+
+fn options(filter: &TcMessage) -> impl Iterator<Item = &TcOption> {
+    let options = filter
+        .attributes
+        .iter()
+        .filter_map(|attribute| match attribute {
+            TcAttribute::Options(options) => Some(options),
+            _ => None,
+        });
+    options.flatten()
 }
 
 fn redirect_target(action: &TcAction) -> Option<u32> {
@@ -224,6 +242,25 @@ mod tests {
     fn the_target_is_read_back() {
         let message = TcMessage::parse(&MESSAGE).expect("parse");
         assert_eq!(targets(&message), [4]);
+        assert!(takes_all(&message));
+    }
+
+    #[test]
+    fn what_takes_some_packets_only_is_told_apart() {
+        let mut ipv6 = redirect_message(3, INGRESS_SIDE, 4);
+        ipv6.header.info = TcHandle {
+            major: PRIORITY,
+            minor: 0x86dd_u16.to_be(),
+        }
+        .into();
+        assert!(!takes_all(&ipv6));
+        let mut some = redirect_message(3, INGRESS_SIDE, 4);
+        if let Some(TcAttribute::Options(options)) = some.attributes.last_mut()
+            && let Some(TcOption::U32(TcFilterU32Option::Selector(selector))) = options.last_mut()
+        {
+            selector.keys[0].mask = 0xffff_ff00;
+        }
+        assert!(!takes_all(&some));
     }
 
     #[test]

@@ -13,7 +13,8 @@ const TCA_TBF_RATE64: u16 = 4;
 /// then limit, buffer and mtu.
 const PARMS_LEN: usize = 36;
 
-/// A token bucket as the kernel holds it (`struct tc_tbf_qopt` of linux/pkt_sched.h).
+/// A token bucket without a peak rate, as the kernel holds it (`struct tc_tbf_qopt` of
+/// linux/pkt_sched.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tbf {
     /// In bytes per second; above 2^32-1 it travels as `TCA_TBF_RATE64`.
@@ -89,7 +90,8 @@ impl Tbf {
             let bytes = parms.get(start..)?.first_chunk()?;
             Some(u32::from_ne_bytes(*bytes))
         };
-        Some(Tbf {
+        let peak_rate = number(20)?;
+        (peak_rate == 0).then_some(Tbf {
             rate: number(8)?.into(),
             limit: number(24)?,
             buffer: number(28)?,
@@ -176,6 +178,13 @@ mod tests {
             ..SLOW
         };
         assert_eq!(Tbf::parse(&options(wider)), Some(wider));
+    }
+
+    #[test]
+    fn one_with_a_peak_rate_is_another() {
+        let mut peak = ONE_MBIT;
+        peak[24] = 1;
+        assert_eq!(Tbf::parse(&peak), None);
     }
 
     #[test]

@@ -103,10 +103,7 @@ fn redirect<'u>(place: &'u Place, ifb: &Link, undo: &mut Undo<'u>) -> Result<(),
         undo.push(move || take_back(|node| node.delete_ingress(host.index)));
     }
     // A filter whose target is gone comes first, and drops all.
-    let redirects = node.redirects(host.index).context(&failed)?;
-    if redirects.contains(&GONE) {
-        node.delete_redirect(host.index, GONE).context(&failed)?;
-    }
+    node.delete_redirect(host.index, GONE).context(&failed)?;
     let index = ifb.index;
     undo.push(move || take_back(|node| node.delete_redirect(host.index, index)));
     node.add_redirect(host.index, index).context(&failed)?;
