@@ -61,18 +61,18 @@ fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
     let Some(world) = World::new("tools-lost") else {
         return;
     };
-    let no_result = |config: &Value| with(config, "prevResult", &Value::Null);
-    let no_capabilities = |config: &Value| with(config, "runtimeConfig", &Value::Null);
-    let as_it_is = |config: &Value| config.clone();
-    let table: [(&str, &dyn Fn(&Value) -> Value); 3] = [
-        ("full", &as_it_is),
-        ("no-result", &no_result),
-        ("no-capabilities", &no_capabilities),
-    ];
-    for (case, change) in table {
+    // What is taken from the configurations.
+    for (case, key) in [
+        ("full", "nothing"),
+        ("no-result", "prevResult"),
+        ("no-capabilities", "runtimeConfig"),
+    ] {
         let (pod, configs) = world.pod(case);
         let rules = world.left().rules;
-        let configs: Vec<_> = configs.iter().map(change).collect();
+        let configs: Vec<_> = configs
+            .iter()
+            .map(|config| with(config, key, &Value::Null))
+            .collect();
         let answers = world
             .node
             .del_each_as(without_tools, &configs, &pod, NO_PATH);
