@@ -16,7 +16,7 @@ pub enum Error {
         command: String,
         /// Exit status.
         status: i32,
-        /// What it said, trimmed.
+        /// What it said, in one line.
         stderr: String,
     },
     /// The program could not be run, or the lock not be had.

@@ -271,8 +271,14 @@ fn accepted(command: String, output: Output) -> Result<Output> {
     Err(Error::Refused {
         command,
         status: output.status.code().unwrap_or(-1),
-        stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        stderr: one_line(&String::from_utf8_lossy(&output.stderr)),
     })
+}
+
+/// The lines that say something, as one.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// A thousand ports make no readable message.
@@ -306,6 +312,15 @@ mod tests {
         };
         assert!(may_pass(&refused(4)));
         assert!(!may_pass(&refused(1)) && !may_pass(&refused(2)));
+    }
+
+    #[test]
+    fn what_a_program_said_becomes_one_line() {
+        assert_eq!(
+            one_line("\nunknown option\n  line: 9 \n\n"),
+            "unknown option; line: 9"
+        );
+        assert_eq!(one_line(""), "");
     }
 
     #[test]
