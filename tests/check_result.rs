@@ -1,0 +1,318 @@
+//! CHECK compares what is there with what the chain's ADD returned.
+
+use serde_json::{Value, json};
+use tests::{Attached, Damage, expect_none, kind, sh, with};
+
+const IPV4: &str = "10-k8nd.conflist";
+fn asked() -> Value {
+    json!({
+        "portMappings": [{ "hostPort": 8080, "containerPort": 80, "protocol": "tcp" }],
+        "bandwidth": {
+            "ingressRate": 8_000_000, "ingressBurst": 800_000,
+            "egressRate": 8_000_000, "egressBurst": 800_000
+        }
+    })
+}
+
+/// Of the version in which results tell of an MTU and of a route's table.
+fn attached(label: &str) -> Option<Attached> {
+    let version = ("", json!({ "cniVersion": "1.1.0" }));
+    Attached::new(label, IPV4, &[version], &asked())
+}
+
+#[test]
+fn a_result_that_is_missing_or_another_s() {
+    let Some(attached) = attached("result") else {
+        return;
+    };
+    let node = &attached.node;
+    let result = attached.result.to_json(attached.list.cni_version).unwrap();
+    let configs = node.configs(&attached.list, &asked());
+    // A result's place and its new value there, who notices, with which code and words.
+    let elsewhere = json!("/run/netns/elsewhere");
+    let nowhere = "doesn't match configured netns";
+    let table = [
+        ("", Value::Null, "bridge", 7, "Required prevResult missing"),
+        ("", Value::Null, "portmap", 7, "Required prevResult missing"),
+        (
+            "",
+            Value::Null,
+            "bandwidth",
+            7,
+            "must be called as a chained plugin",
+        ),
+        ("", json!("text"), "bridge", 6, "prevResult"),
+        ("", json!("text"), "portmap", 6, "prevResult"),
+        ("", json!("text"), "bandwidth", 6, "prevResult"),
+        ("/interfaces/2/sandbox", elsewhere, "bridge", 101, nowhere),
+        (
+            "/interfaces/2/name",
+            json!("eth9"),
+            "bridge",
+            101,
+            "interface eth0 is not in prevResult",
+        ),
+        (
+            "/interfaces/2/mac",
+            json!("02:00:00:00:00:77"),
+            "bridge",
+            101,
+            "02:00:00:00:00:77",
+        ),
+        (
+            "/interfaces/2/mtu",
+            json!(1400),
+            "bridge",
+            101,
+            "interface eth0 has mtu 1500, not 1400",
+        ),
+        (
+            "/interfaces/0/mac",
+            json!("02:00:00:00:00:77"),
+            "bridge",
+            101,
+            "02:00:00:00:00:77",
+        ),
+        (
+            "/ips/0/address",
+            json!("10.244.0.3/24"),
+            "bridge",
+            101,
+            "10.244.0.3",
+        ),
+        (
+            "/ips/0/address",
+            json!("10.244.0.3/24"),
+            "portmap",
+            101,
+            "10.244.0.3",
+        ),
+        (
+            "/routes/0",
+            json!({ "dst": "0.0.0.0/0", "gw": "10.244.0.9" }),
+            "bridge",
+            101,
+            "0.0.0.0/0 via 10.244.0.9} not found",
+        ),
+        (
+            "/routes/1/dst",
+            json!("10.200.0.0/16"),
+            "bridge",
+            101,
+            "10.200.0.0/16",
+        ),
+        (
+            "/interfaces/3/name",
+            json!("bwp0"),
+            "bandwidth",
+            101,
+            "is not in the previous result",
+        ),
+        (
+            "/interfaces/3/mac",
+            json!("02:00:00:00:00:77"),
+            "bandwidth",
+            101,
+            "is not in the previous",
+        ),
+        (
+            "/interfaces/1/name",
+            json!("veth0"),
+            "bandwidth",
+            101,
+            "no veth peer of container interface",
+        ),
+    ];
+    let mut failed = Vec::new();
+    for (place, value, plugin, code, says) in table {
+        let mut told = result.clone();
+        *told
+            .pointer_mut(place)
+            .unwrap_or_else(|| panic!("{place} in {result}")) = value;
+        let config = configs
+            .iter()
+            .find(|config| config["type"] == plugin)
+            .unwrap();
+        let config = with(config, "prevResult", &told);
+        let answer = node.call(plugin, "CHECK", &attached.pod, config, &[]);
+        if answer.status != 1 || answer.error().0 != code || !answer.error().1.contains(says) {
+            failed.push(format!(
+                "{plugin} with {place} {}: {answer:?}",
+                told.pointer(place).unwrap()
+            ));
+        }
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn a_namespace_that_is_none() {
+    let Some(attached) = attached("netns") else {
+        return;
+    };
+    let node = &attached.node;
+    let result = attached.result.to_json(attached.list.cni_version).unwrap();
+    let file = node.data.join("file");
+    std::fs::write(&file, "").unwrap();
+    let gone = "/run/netns/nowhere".to_owned();
+    let file = file.to_string_lossy().into_owned();
+    let own = node.namespace.path().to_string_lossy().into_owned();
+    let mut failed = Vec::new();
+    for netns in [gone, file, own] {
+        for config in node.configs(&attached.list, &asked()) {
+            let plugin = kind(&config).to_owned();
+            // Host ports have nothing in the pod.
+            if plugin == "portmap" {
+                continue;
+            }
+            let config = with(&config, "prevResult", &result);
+            let netns = [("CNI_NETNS", netns.as_str())];
+            let answer = node.call(&plugin, "CHECK", &attached.pod, config, &netns);
+            if answer.status != 1 || answer.error().0 != 4 || !answer.error().1.contains(netns[0].1)
+            {
+                failed.push(format!("{plugin}: {netns:?}: {answer:?}"));
+            }
+        }
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn what_a_later_plugin_told_is_right() {
+    let Some(attached) = attached("told") else {
+        return;
+    };
+    // What a later plugin does in the pod, and what it then tells. Until it is told, CHECK
+    // notices it.
+    type Edit = fn(&mut Value);
+    let table: [(&str, &str, Edit); 4] = [
+        (
+            "MAC",
+            "ip link set eth0 address 02:00:00:00:00:77",
+            |told| {
+                told["interfaces"][2]["mac"] = json!("02:00:00:00:00:77");
+            },
+        ),
+        ("MTU", "ip link set eth0 mtu 1400", |told| {
+            told["interfaces"][2]["mtu"] = json!(1400);
+        }),
+        (
+            "routes",
+            "ip route delete 10.244.0.0/16; ip route replace default via 10.244.0.9
+             ip route add 10.200.0.0/16 via 10.244.0.7 table 100",
+            |told| {
+                told["routes"] = json!([
+                    { "dst": "0.0.0.0/0", "gw": "10.244.0.9" },
+                    { "dst": "10.200.0.0/16", "gw": "10.244.0.7", "table": 100 }
+                ]);
+            },
+        ),
+        ("no routes", "ip route delete default", |told| {
+            told["routes"] = json!([])
+        }),
+    ];
+    for (what, done, edit) in table {
+        sh(&attached.pod.namespace, done);
+        attached.check().expect_err(what);
+        attached.node.tell(&attached.list, &attached.pod, edit);
+        attached
+            .check()
+            .unwrap_or_else(|said| panic!("{what}: {said}"));
+    }
+}
+
+#[test]
+fn a_later_plugin_may_add_an_interface() {
+    let Some(attached) = attached("more") else {
+        return;
+    };
+    let sandbox = attached.pod.namespace.path();
+    sh(
+        &attached.pod.namespace,
+        "ip link add eth1 type bridge; ip link set eth1 up
+         ip address add 10.99.0.2/24 dev eth1; ip route add 10.98.0.0/16 via 10.99.0.1",
+    );
+    attached.node.tell(&attached.list, &attached.pod, |told| {
+        let interface = json!({ "name": "eth1", "sandbox": sandbox });
+        told["interfaces"].as_array_mut().unwrap().push(interface);
+        let address = json!({ "address": "10.99.0.2/24", "interface": 4 });
+        told["ips"].as_array_mut().unwrap().push(address);
+        let route = json!({ "dst": "10.98.0.0/16", "gw": "10.99.0.1" });
+        told["routes"].as_array_mut().unwrap().push(route);
+    });
+    attached.check().unwrap();
+}
+
+#[test]
+fn additions_of_others_are_fine() {
+    let Some(attached) = attached("others") else {
+        return;
+    };
+    let node = &attached.node;
+    let _outside = node.outside();
+    let list = &attached.list;
+    let neighbour = node.pod("neighbour");
+    node.add(list, &neighbour, asked()).unwrap();
+    attached.check().unwrap();
+    let in_pod = [
+        "ip address add 10.244.0.200/24 dev eth0",
+        "ip address add 10.99.0.2/24 dev eth0",
+        "ip address add fd00::7/64 dev eth0",
+        "ip route add 10.98.0.0/16 via 10.244.0.1",
+        "ip route add default via 10.244.0.9 metric 50",
+        "ip route append default via 10.244.0.8",
+        "ip rule add from 10.244.0.2 table 100",
+        "ip link add eth1 type bridge; ip link set eth1 up",
+        "tc qdisc add dev eth0 root pfifo",
+        "echo 0 > /proc/sys/net/ipv4/conf/eth0/arp_notify",
+        "iptables -t nat -A POSTROUTING -j ACCEPT",
+    ];
+    let on_node = [
+        "ip address add 10.100.0.1/24 dev cni0",
+        "ip address add fd00::1/64 dev cni0",
+        "ip link set $VETH address 02:00:00:00:00:78",
+        "ip link set $VETH txqueuelen 77",
+        "ip link property add dev $VETH altname pod-of-others",
+        "ip link add ifb9 type ifb; ip link set ifb9 up",
+        "tc qdisc add dev cni0 root pfifo",
+        "tc qdisc add dev eth0 root tbf rate 1mbit burst 10kb latency 25ms",
+        "tc filter add dev $VETH parent ffff: protocol ip pref 9 u32 match u32 0 0 flowid 1:2",
+        "ip route add 10.97.0.0/16 via 192.0.2.1",
+        "iptables -A FORWARD -s 10.244.0.2 -j ACCEPT",
+        "iptables -t nat -I POSTROUTING -s 10.97.0.0/16 -j ACCEPT",
+        "iptables -t nat -I PREROUTING -p tcp --dport 1 -j ACCEPT",
+        "iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 1 -j RETURN",
+        "iptables -t nat -I CNI-HOSTPORT-SETMARK -p sctp -j RETURN",
+        "iptables -t nat -N OTHERS; iptables -t nat -A OTHERS -j RETURN",
+        "echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
+        "printf 'other\\r\\neth0' > $STORE/10.244.0.99",
+    ];
+    let mut failed = Vec::new();
+    let pod = &attached.pod.namespace;
+    let places = in_pod.map(|done| (pod, done)).into_iter();
+    for (namespace, done) in places.chain(on_node.map(|done| (&node.namespace, done))) {
+        sh(namespace, &attached.expand(done));
+        failed.extend(attached.check().err().map(|said| format!("{done}: {said}")));
+    }
+    node.del(list, &neighbour).unwrap();
+    failed.extend(attached.check().err());
+    expect_none(failed);
+}
+
+#[test]
+fn check_changes_nothing() {
+    let Some(attached) = attached("same") else {
+        return;
+    };
+    let before = attached.node.snapshot(&attached.list.name);
+    attached.check().unwrap();
+    let table: &[Damage] = &[(
+        "address gone",
+        "ip address delete 10.244.0.2/24 dev eth0",
+        "ip address add 10.244.0.2/24 dev eth0; ip route add default via 10.244.0.1
+         ip route add 10.244.0.0/16 via 10.244.0.1",
+        "10.244.0.2",
+    )];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    assert_eq!(attached.node.snapshot(&attached.list.name), before);
+}
