@@ -1,5 +1,7 @@
 //! What the kernel refused.
 
+pub use nix::errno::Errno;
+
 /// Result of every verb.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -51,7 +53,7 @@ impl Error {
     }
 
     /// Whether it was that error number.
-    pub(crate) fn is(&self, errno: nix::errno::Errno) -> bool {
+    pub fn is(&self, errno: Errno) -> bool {
         self.errno() == Some(errno as i32)
     }
 }

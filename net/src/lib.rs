@@ -16,7 +16,7 @@ pub mod route;
 pub mod sysctl;
 
 pub use address::Address;
-pub use error::{Error, Result};
+pub use error::{Errno, Error, Result};
 pub use link::{Bridge, Link, Mac, PortFlags, Veth};
 pub use netlink::Netlink;
 pub use netns::Netns;

@@ -166,7 +166,7 @@ impl Netlink {
 }
 
 /// Whether a text can be an interface's name: `dev_valid_name` of the kernel's net/core/dev.c.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     /// `IFNAMSIZ` of linux/if.h, the terminating NUL included.
     const SIZE: usize = 16;
     let forbidden = |byte: u8| matches!(byte, b'/' | b':' | 0) || is_kernel_space(byte);

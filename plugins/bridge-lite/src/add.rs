@@ -1,13 +1,12 @@
 //! ADD: look, then reserve, then change; undo in reverse.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
 use firewall::masquerade;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use net::{Link, Netlink, PortFlags, Veth};
+use net::{Errno, Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
 use crate::config::BridgeConfig;
@@ -15,7 +14,7 @@ use crate::identity::Identity;
 use crate::place::Place;
 use crate::pod;
 use crate::want::Want;
-use crate::{ipam, is, owner};
+use crate::{ipam, owner};
 
 /// A busy node may take long to bring a port up; a pod without one would be of no use.
 const PORT_UP: Duration = Duration::from_secs(10);
@@ -57,7 +56,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     pod::configure(&place, &want)?;
     if translated {
         // Also where it fails half-way, as by a tool that was killed.
-        undo.push(|| drop(masquerade::delete(owner(&attachment), true)));
+        undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
         masquerade::add(owner(&attachment), &addresses).context("failed to set up masquerade")?;
     }
     if config.container_up {
@@ -118,7 +117,7 @@ fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result
         peer_netns: &place.netns,
     });
     match made {
-        Err(error) if is(&error, ErrorKind::AlreadyExists) => return Err(taken(want)),
+        Err(error) if error.is(Errno::EEXIST) => return Err(taken(want)),
         other => other.context(failed)?,
     }
     let port = expect(&place.node, &identity.name)?;

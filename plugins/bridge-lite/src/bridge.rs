@@ -2,13 +2,11 @@
 //! using it already.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::ErrorKind;
 
 use cni::{Context, Error, code};
 use ipnet::IpNet;
-use net::{Address, Bridge, Link, Mac, Netlink};
+use net::{Address, Bridge, Errno, Link, Mac, Netlink};
 
-use crate::is;
 use crate::want::{Want, is_ipv6};
 
 /// The link of that name, if there is one.
@@ -126,7 +124,7 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
         mtu: want.config.mtu,
     });
     match made {
-        Err(error) if !is(&error, ErrorKind::AlreadyExists) => return Err(error).context(failed),
+        Err(error) if !error.is(Errno::EEXIST) => return Err(error).context(failed),
         _ => {}
     }
     find(node, name)?.ok_or_else(|| Error::system(format!("{failed}: it vanished")))
@@ -142,7 +140,7 @@ fn set_addresses(
     for old in replaced {
         match node.delete_address(bridge.index, *old) {
             // Another ADD with forceAddress was quicker.
-            Err(error) if is(&error, ErrorKind::AddrNotAvailable) => {}
+            Err(error) if error.is(Errno::EADDRNOTAVAIL) => {}
             other => other?,
         }
     }
@@ -154,7 +152,7 @@ fn set_addresses(
         }
         // Without `nodad` a pod's first packets would wait for the gateway's detection to end.
         match node.add_address(bridge.index, *new, is_ipv6(*new) && !want.config.dad) {
-            Err(error) if is(&error, ErrorKind::AlreadyExists) => {}
+            Err(error) if error.is(Errno::EEXIST) => {}
             other => other?,
         }
         added = true;

@@ -2,6 +2,7 @@
 
 use cni::{Dns, Error, Request, Version, code};
 use net::Mac;
+use net::link::is_name;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -217,12 +218,10 @@ fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
     }
 }
 
-/// The kernel's rules for interface names (`dev_valid_name` of net/core/dev.c); a `%` would be a
-/// pattern to it.
+/// The kernel's rules for interface names; a `%` would be a pattern to it.
 fn bridge_name(written: &str) -> Result<String, Error> {
     let name = bridge_or_default(written);
-    let forbidden = |c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%' | '\0');
-    if name.len() > 15 || matches!(name, "." | "..") || name.contains(forbidden) {
+    if !is_name(name) || name.contains('%') {
         return Err(
             Error::config(format!("bridge: {name:?} is not an interface name"))
                 .details("allowed: 1 to 15 bytes without `/`, `:`, `%` or white space"),

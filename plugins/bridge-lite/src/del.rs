@@ -1,8 +1,9 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong, and goes on after an
 //! error.
 
-use cni::{AddResult, Command, Context, Error, Interface, Request};
+use cni::{AddResult, Command, Context, Error, Interface, IpConfig, Request};
 use firewall::masquerade;
+use ipnet::IpNet;
 use net::{Link, Mac, Netlink};
 
 use crate::config::DelConfig;
@@ -24,9 +25,22 @@ pub fn del(request: &Request) -> Result<(), Error> {
 
 fn remove_rules(request: &Request, config: &DelConfig) -> Result<(), Error> {
     let attachment = request.attachment();
-    masquerade::delete(owner(&attachment), config.ip_masq).context(format!(
+    let previous = request.config.prev_result().ok().flatten();
+    let addresses = previous.map_or_else(Vec::new, |previous| told_addresses(&previous, request));
+    let deleted = masquerade::delete(owner(&attachment), &addresses, config.ip_masq);
+    deleted.context(format!(
         "masquerade rules of {attachment} may still be there"
     ))
+}
+
+/// The addresses of the pod's interface, by which what a reference plugin made is recognised.
+fn told_addresses(previous: &AddResult, request: &Request) -> Vec<IpNet> {
+    let on_interface = |ip: &&IpConfig| {
+        let interface = previous.interface_of(ip);
+        interface.is_none_or(|i| i.name == request.env.ifname && !i.sandbox.is_empty())
+    };
+    let ips = previous.ips.iter().filter(on_interface);
+    ips.map(|ip| ip.address).collect()
 }
 
 fn release(request: &Request) -> Result<(), Error> {

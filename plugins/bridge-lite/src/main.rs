@@ -17,7 +17,6 @@ mod pod;
 mod sysctls;
 mod want;
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use cni::{AddResult, Attachment, Command, Delegate, Error, Plugin, Request};
@@ -73,11 +72,4 @@ fn owner(attachment: &Attachment) -> Owner<'_> {
         container_id: &attachment.container_id,
         ifname: &attachment.ifname,
     }
-}
-
-/// Whether the kernel refused for that reason.
-fn is(error: &net::Error, kind: ErrorKind) -> bool {
-    error
-        .errno()
-        .is_some_and(|errno| std::io::Error::from_raw_os_error(errno).kind() == kind)
 }

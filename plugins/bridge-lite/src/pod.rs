@@ -1,11 +1,10 @@
 //! The pod's side of an attachment: sysctls, addresses, link, routes.
 
-use std::io::ErrorKind;
 use std::time::Duration;
 
 use cni::{Context, Error};
+use net::Errno;
 
-use crate::is;
 use crate::place::Place;
 use crate::want::{Want, is_ipv6};
 
@@ -33,7 +32,7 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
     for route in want.pod_routes(index) {
         match place.pod.add_route(&route) {
             // Wanted twice, or just what the kernel makes of the address.
-            Err(error) if is(&error, ErrorKind::AlreadyExists) => {}
+            Err(error) if error.is(Errno::EEXIST) => {}
             other => other.context("failed to add route")?,
         }
     }
