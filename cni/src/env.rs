@@ -216,7 +216,7 @@ fn shortened(value: &str) -> String {
 
 /// Whether the text can name a container or a network: a letter or digit, then letters, digits,
 /// `_`, `.` and `-`.
-pub(crate) fn is_identifier(text: &str) -> bool {
+pub fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text
             .chars()

@@ -21,7 +21,7 @@ mod version;
 pub use attachment::Attachment;
 pub use config::Config;
 pub use delegate::Delegate;
-pub use env::{Command, Env};
+pub use env::{Command, Env, is_identifier};
 pub use error::{Context, Error, code};
 pub use json::pretty;
 pub use plugin::{Plugin, Request, run};

@@ -4,13 +4,12 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request, code};
-use nix::errno::Errno;
+use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request};
 
 use crate::allocate::{self, Known, Lease, NoAddress};
 use crate::config::{Settings, store_path};
 use crate::resolv;
-use crate::store::{Locked, Store};
+use crate::store::{Locked, Store, io_error};
 
 /// How long another process may hold the store's lock before we give up.
 const LOCK_DEADLINE: Duration = Duration::from_secs(30);
@@ -151,15 +150,6 @@ fn ip_config(lease: &Lease) -> IpConfig {
 }
 
 fn read_resolv_conf(path: &Path) -> Result<Dns, Error> {
-    let text = std::fs::read(path).map_err(|error| {
-        let reason = match error.raw_os_error() {
-            Some(errno) => Errno::from_raw(errno).desc().to_lowercase(),
-            None => error.to_string(),
-        };
-        Error::new(
-            code::IO_FAILURE,
-            format!("open {}: {reason}", path.display()),
-        )
-    })?;
+    let text = std::fs::read(path).map_err(|error| io_error("open", path, &error))?;
     Ok(resolv::parse(&String::from_utf8_lossy(&text)))
 }

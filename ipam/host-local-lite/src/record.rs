@@ -1,6 +1,6 @@
 //! What a reservation file says: pure, as the reference plugin writes and reads it.
 
-use cni::Attachment;
+use cni::{Attachment, is_identifier};
 
 /// Whom a reservation file names, as one attachment sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn content(attachment: &Attachment) -> Vec<u8> {
 pub fn holder(content: &[u8], attachment: &Attachment) -> Holder {
     let content = trim(content);
     let id = first_line(content);
-    if !is_container_id(id) {
+    if !std::str::from_utf8(id).is_ok_and(is_identifier) {
         return Holder::Nobody;
     }
     if id != attachment.container_id.as_bytes() {
@@ -63,14 +63,6 @@ fn first_line(content: &[u8]) -> &[u8] {
         .split(|byte| matches!(byte, b'\r' | b'\n'))
         .next()
         .unwrap_or_default()
-}
-
-/// The characters that the specification allows in `CNI_CONTAINERID`.
-fn is_container_id(text: &[u8]) -> bool {
-    text.first().is_some_and(u8::is_ascii_alphanumeric)
-        && text
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
 #[cfg(test)]

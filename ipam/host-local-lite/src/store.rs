@@ -309,8 +309,8 @@ fn unlink(folder: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> io::Result<(
     }
 }
 
-fn io_error(doing: &str, path: &Path, error: &io::Error) -> Error {
-    // The texts of C, as the reference plugin prints them.
+/// What a file or folder refused, in the texts of C, as the reference plugin prints them (code 5).
+pub fn io_error(doing: &str, path: &Path, error: &io::Error) -> Error {
     let reason = match error.raw_os_error() {
         Some(errno) => Errno::from_raw(errno).desc().to_lowercase(),
         None => error.to_string(),
