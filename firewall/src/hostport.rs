@@ -129,7 +129,7 @@ pub fn preflight(ports: &HostPorts) -> Result<()> {
 /// The tool's.
 pub fn add(owner: Owner, ports: &HostPorts) -> Result<()> {
     let chain = names::chain(rules::PREFIX, owner);
-    verbs::add(&chain, |family| rules::rules(owner, ports, family))
+    verbs::add(&chain, |family| rules::rules(&chain, owner, ports, family))
 }
 
 /// Removes whatever rules the attachment has, of both families, in both iptables variants' form,
@@ -159,5 +159,7 @@ pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Vec<(
 /// # Errors
 /// [`Error::Missing`] names the first that is not.
 pub fn check(owner: Owner, ports: &HostPorts) -> Result<()> {
-    verbs::check(|family| rules::rules(owner, ports, family))
+    verbs::check(rules::PREFIX, owner, |chain, family| {
+        rules::rules(chain, owner, ports, family)
+    })
 }

@@ -31,17 +31,17 @@ pub fn preflight(addresses: &[IpNet]) -> Result<()> {
 /// The tool's.
 pub fn add(owner: Owner, addresses: &[IpNet]) -> Result<()> {
     let chain = names::chain(PREFIX, owner);
-    verbs::add(&chain, |family| rules(owner, addresses, family))
+    verbs::add(&chain, |family| rules(&chain, owner, addresses, family))
 }
 
 /// Removes whatever rules the attachment has, of both families, in both iptables variants' form,
-/// found by its chain's name alone; also the form that a reference plugin left.
+/// found by its chain's name alone. What a reference plugin left for another interface than `eth0`
+/// is found with `addresses`, as in [`crate::hostport::delete`].
 ///
 /// # Errors
 /// Only where rules are still there, or may be and no tool can tell (`expected`).
-pub fn delete(owner: Owner, expected: bool) -> Result<()> {
-    let leftovers = [Leftover::certain(names::chain(PREFIX, owner))];
-    verbs::delete(&leftovers, expected).map(drop)
+pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<()> {
+    verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected).map(drop)
 }
 
 /// Whether every rule is there, in its order.
@@ -49,13 +49,14 @@ pub fn delete(owner: Owner, expected: bool) -> Result<()> {
 /// # Errors
 /// [`crate::Error::Missing`] names the first that is not.
 pub fn check(owner: Owner, addresses: &[IpNet]) -> Result<()> {
-    verbs::check(|family| rules(owner, addresses, family))
+    verbs::check(PREFIX, owner, |chain, family| {
+        rules(chain, owner, addresses, family)
+    })
 }
 
 /// The rules of one family, if there is an address of it: what stays in the pod's network is let
 /// through, all else but multicast gets the node's address.
-fn rules(owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
-    let chain = names::chain(PREFIX, owner);
+fn rules(chain: &str, owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
     let comment = quote(&names::masquerade_comment(owner));
     let nets: Vec<_> = addresses
         .iter()
@@ -72,13 +73,13 @@ fn rules(owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
     for net in &nets {
         let inside = address_match("-d", &net.trunc());
         let spec = format!("{inside}-m comment --comment {comment} -j ACCEPT");
-        let rule = Rule::new(&chain, spec);
+        let rule = Rule::new(chain, spec);
         if !own.contains(&rule) {
             own.push(rule);
         }
     }
     let spec = format!("! -d {multicast} -m comment --comment {comment} -j MASQUERADE");
-    own.push(Rule::new(&chain, spec));
+    own.push(Rule::new(chain, spec));
     let entry = |net: &&IpNet| {
         let host = IpNet::from(net.addr());
         let spec = format!("-s {host} -m comment --comment {comment} -j {chain}");
@@ -87,7 +88,7 @@ fn rules(owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
     Some(RuleSet {
         own,
         entries: nets.iter().map(entry).collect(),
-        chain,
+        chain: chain.to_owned(),
         foreign_words: false,
         shared: Shared::default(),
     })
@@ -102,6 +103,10 @@ mod tests {
         container_id: "cont1",
         ifname: "eth0",
     };
+
+    fn rules(owner: Owner, addresses: &[IpNet], family: Family) -> Option<RuleSet> {
+        super::rules(&names::chain(PREFIX, owner), owner, addresses, family)
+    }
 
     fn nets(texts: &[&str]) -> Vec<IpNet> {
         texts.iter().map(|text| text.parse().unwrap()).collect()

@@ -186,11 +186,27 @@ fn delete_variant(
     }
 }
 
-/// Whether all that `rules` says is there.
+/// Whether all that `rules` says of the attachment's chain is there, or else of the chain that a
+/// reference plugin would have made for it.
 ///
 /// # Errors
 /// [`Error::Missing`] with the first thing that is not, or the tool's.
-pub fn check(rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
+pub fn check(
+    prefix: &str,
+    owner: Owner,
+    rules: impl Fn(&str, Family) -> Option<RuleSet>,
+) -> Result<()> {
+    let own = names::chain(prefix, owner);
+    let shared = names::shared_chain(prefix, owner);
+    match check_rules(|family| rules(&own, family)) {
+        Err(missing @ Error::Missing(_)) if own != shared => {
+            check_rules(|family| rules(&shared, family)).map_err(|_| missing)
+        }
+        checked => checked,
+    }
+}
+
+fn check_rules(rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
     for family in Family::ALL {
         let Some(set) = rules(family) else { continue };
         let tool = Tool::default_of(family)?;

@@ -23,20 +23,19 @@ const MASQ: &str = "CNI-HOSTPORT-MASQ";
 const PORTS_PER_ENTRY: usize = 15;
 
 /// The rules of one family, if the pod has an address of it.
-pub fn rules(owner: Owner, ports: &HostPorts, family: Family) -> Option<RuleSet> {
+pub fn rules(chain: &str, owner: Owner, ports: &HostPorts, family: Family) -> Option<RuleSet> {
     let address = ports.address(family)?;
-    let chain = names::chain(PREFIX, owner);
     Some(RuleSet {
         own: ports
             .mappings
             .iter()
             .filter(|mapping| serves(mapping, family))
-            .flat_map(|mapping| forward(&chain, ports, address, mapping))
+            .flat_map(|mapping| forward(chain, ports, address, mapping))
             .collect(),
-        entries: entries(&chain, owner, ports, family),
+        entries: entries(chain, owner, ports, family),
         foreign_words: !conditions(ports, family).is_empty(),
         shared: shared(ports),
-        chain,
+        chain: chain.to_owned(),
     })
 }
 

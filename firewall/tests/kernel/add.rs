@@ -75,7 +75,7 @@ fn odd_names_print_byte_for_byte() {
             masquerade::check(owner, &addresses).unwrap();
             hostport::add(owner, &ports(&mappings, &addresses)).unwrap();
             hostport::check(owner, &ports(&mappings, &addresses)).unwrap();
-            masquerade::delete(owner, true).unwrap();
+            masquerade::delete(owner, &[], true).unwrap();
             assert_eq!(hostport::delete(owner, &[], true).unwrap().len(), 1);
         }
         assert_eq!(

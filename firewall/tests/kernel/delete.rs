@@ -85,11 +85,13 @@ fn delete_removes_what_the_reference_left() {
         };
         for unsure in [nets(&[]), nets(&["10.1.2.9/24"])] {
             assert_eq!(hostport::delete(second, &unsure, true).unwrap(), []);
+            masquerade::delete(second, &unsure, true).unwrap();
             assert_eq!(save("iptables"), whole);
         }
         let sure = nets(&["10.1.2.2/24", "fd00::2/64"]);
         assert_eq!(hostport::delete(second, &sure, true).unwrap().len(), 3);
-        assert_eq!(rules_with("iptables", &[DN]), [""; 0]);
+        masquerade::delete(second, &sure, true).unwrap();
+        assert_eq!(rules_with("iptables", &[DN, MASQ]), [""; 0]);
     });
 }
 
@@ -107,7 +109,7 @@ fn two_interfaces_of_one_pod_do_not_collide() {
         check_pod("cont1").unwrap();
         masquerade::check(second, &addresses).unwrap();
         for _ in 0..2 {
-            masquerade::delete(second, true).unwrap();
+            masquerade::delete(second, &[], true).unwrap();
             assert_eq!(save("iptables"), before);
         }
     });
@@ -128,7 +130,7 @@ fn where_nothing_is_no_process_is_started() {
         }
         // Of an ordinary user's legacy tables nobody knows without looking.
         let expected = !is_ordinary_user();
-        masquerade::delete(owner("cont1"), expected).unwrap();
+        masquerade::delete(owner("cont1"), &[], expected).unwrap();
         hostport::delete(owner("cont1"), &[], expected).unwrap();
         assert_eq!(runs(), 0);
     });
@@ -154,7 +156,7 @@ fn without_any_tool_delete_names_what_is_there() {
             masquerade::preflight(&nets(&["10.1.2.2/24"])),
             Err(Error::NoTool("iptables"))
         ));
-        let error = masquerade::delete(owner("cont1"), true)
+        let error = masquerade::delete(owner("cont1"), &[], true)
             .unwrap_err()
             .to_string();
         assert!(

@@ -41,6 +41,6 @@ fn check_pod(id: &str) -> firewall::Result<()> {
 }
 
 fn delete_pod(id: &str) {
-    masquerade::delete(owner(id), true).unwrap();
+    masquerade::delete(owner(id), &[], true).unwrap();
     hostport::delete(owner(id), &[], true).unwrap();
 }

@@ -1,5 +1,9 @@
 use super::*;
 
+fn rules(owner: Owner, ports: &HostPorts, family: Family) -> Option<RuleSet> {
+    super::rules(&names::chain(PREFIX, owner), owner, ports, family)
+}
+
 const OWNER: Owner = Owner {
     network: "test",
     container_id: "icee6giejonei6so",
