@@ -7,6 +7,7 @@ use cni::{Context, Error, code};
 use ipnet::IpNet;
 use net::{Address, Bridge, Errno, Link, Mac, Netlink};
 
+use crate::sysctls::Sysctl;
 use crate::want::{Want, is_ipv6};
 
 /// The link of that name, if there is one.
@@ -125,6 +126,9 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
     });
     match made {
         Err(error) if !error.is(Errno::EEXIST) => return Err(error).context(failed),
+        // Else the node could not ask for a pod's link-layer address, which it does from its own
+        // link-local one, in the first seconds.
+        Ok(()) if !want.config.dad => Sysctl::accept_dad(name, false).set()?,
         _ => {}
     }
     find(node, name)?.ok_or_else(|| Error::system(format!("{failed}: it vanished")))

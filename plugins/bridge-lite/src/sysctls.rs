@@ -35,6 +35,12 @@ impl Sysctl {
         Sysctl::new(path, "0", Need::Wished)
     }
 
+    /// Whether a link's addresses undergo duplicate detection.
+    pub fn accept_dad(link: &str, dad: bool) -> Sysctl {
+        let path = format!("net/ipv6/conf/{link}/accept_dad");
+        Sysctl::new(path, if dad { "1" } else { "0" }, Need::Wished)
+    }
+
     /// The node forwards between pods and the rest of the world.
     pub fn forwarding(ipv6: bool) -> Sysctl {
         let path = if ipv6 {
@@ -50,9 +56,8 @@ impl Sysctl {
     /// address, IPv6 itself.
     pub fn of_pod_interface(ifname: &str, ipv6: bool, dad: bool) -> Vec<Sysctl> {
         let v6 = |link: &str, key: &str| format!("net/ipv6/conf/{link}/{key}");
-        let accept_dad = if dad { "1" } else { "0" };
         let mut sysctls = vec![
-            Sysctl::new(v6(ifname, "accept_dad"), accept_dad, Need::Wished),
+            Sysctl::accept_dad(ifname, dad),
             Sysctl::new(
                 format!("net/ipv4/conf/{ifname}/arp_notify"),
                 "1",
