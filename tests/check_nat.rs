@@ -4,7 +4,7 @@ use std::process::Command;
 
 use lab::Namespace;
 use serde_json::{Value, json};
-use tests::{Attached, Damage, eventually, expect_none};
+use tests::{Attached, Damage, eventually, expect_none, port, port_at};
 
 const IPV4: &str = "10-k8nd.conflist";
 const DUAL: &str = "20-dual-stack.conflist";
@@ -14,18 +14,16 @@ const FAMILIES: [(&str, &str); 2] = [
     ("ip6tables-save", "ip6tables-restore"),
 ];
 
-/// Host ports of each protocol that every kernel has, with and without a host address.
+/// Host ports of two protocols, with and without a host address.
 fn ports() -> Value {
-    let port = |host, pod, protocol| json!({ "hostPort": host, "containerPort": pod, "protocol": protocol });
-    let mut bound = port(8443, 443, "tcp");
-    bound["hostIP"] = json!("192.0.2.10");
+    let bound = port_at("192.0.2.10", 8443, 443, "tcp");
     json!({ "portMappings": [port(8080, 80, "tcp"), port(5353, 53, "udp"), bound] })
 }
 
 /// More than one rule can name.
 fn many_ports() -> Value {
-    let port = |port| json!({ "hostPort": port, "containerPort": port, "protocol": "tcp" });
-    json!({ "portMappings": (7001..=7017).map(port).collect::<Vec<_>>() })
+    let many: Vec<_> = (7001..=7017).map(|at| port(at, 80, "tcp")).collect();
+    json!({ "portMappings": many })
 }
 
 /// The lines of table nat, chains and rules.

@@ -14,6 +14,7 @@ mod chain;
 mod made;
 mod node;
 mod reference;
+mod site;
 mod tools;
 mod world;
 
@@ -24,5 +25,6 @@ pub use by_hand::{kind, with};
 pub use made::Made;
 pub use node::{Node, Pod};
 pub use reference::{Plugins, reference_variants};
+pub use site::{Protocol, Serving, Site, at, port, port_at};
 pub use tools::{replace_iptables, without_tools, write_script};
 pub use world::{World, address, failures};

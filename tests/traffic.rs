@@ -1,0 +1,354 @@
+//! Who reaches a pod by its host ports, and how the pod's own traffic leaves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use lab::Namespace;
+use serde_json::json;
+use tests::{Protocol, Serving, Site, at, expect_none, port, port_at, sh};
+
+const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
+/// For what is expected not to be answered.
+const SHORTLY: Duration = Duration::from_millis(300);
+
+/// What is wrong with how `pod` answers on a port of the node: it must, and see `peer`.
+fn wrong(
+    pod: &Serving,
+    protocol: Protocol,
+    client: &Namespace,
+    target: SocketAddr,
+    peer: &str,
+) -> Option<String> {
+    let asked = format!("{protocol:?} from {} to {target}", client.name());
+    match protocol.ask(client, target) {
+        Err(error) => Some(format!("{asked}: {error}")),
+        Ok(seen) if seen.peer.ip() != at::<std::net::IpAddr>(peer) || !pod.answered(&seen) => {
+            Some(format!("{asked}: not seen as {peer} but {seen}"))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Whether someone answers by tcp at all.
+fn is_answered(client: &Namespace, target: SocketAddr) -> bool {
+    client.ask_tcp_within(target, SHORTLY).is_ok()
+}
+
+/// Whether what the node's bridges pass on goes through iptables as well, as a kernel with
+/// br_netfilter can have it; others never do.
+fn filter_bridged(site: &Site, on: bool) {
+    let lines = format!(
+        "cd /proc/sys/net/bridge 2>/dev/null || exit 0
+         for family in iptables ip6tables; do echo {} > bridge-nf-call-$family; done",
+        u8::from(on)
+    );
+    sh(&site.node.namespace, &lines);
+}
+
+#[test]
+fn a_host_port_is_reached_from_everywhere() {
+    for bridged in [false, true] {
+        reach_from_everywhere(bridged);
+    }
+}
+
+fn reach_from_everywhere(bridged: bool) {
+    let Some(site) = Site::new("ports", &[]) else {
+        return;
+    };
+    filter_bridged(&site, bridged);
+    let pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+    let other = site.pod("other", &[]);
+    let (outside, node) = (&site.outside, &site.node.namespace);
+    let (pod_itself, other) = (pod.namespace(), other.namespace());
+    // Who asks, at which of the node's addresses, and as whom the pod sees it. What would be
+    // answered past the node is masqueraded, else a client's own address is kept.
+    let table = [
+        (outside, "192.0.2.10:8080", "192.0.2.1"),
+        (node, "192.0.2.10:8080", "192.0.2.10"),
+        (node, "127.0.0.1:8080", "10.244.0.1"),
+        (node, "10.244.0.1:8080", "10.244.0.1"),
+        (other, "192.0.2.10:8080", "10.244.0.1"),
+        (other, "10.244.0.1:8080", "10.244.0.1"),
+        (pod_itself, "192.0.2.10:8080", "10.244.0.1"),
+        (pod_itself, "10.244.0.1:8080", "10.244.0.1"),
+        (outside, "[2001:db8::10]:8080", "2001:db8::1"),
+        (node, "[2001:db8::10]:8080", "2001:db8::10"),
+        (node, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+        (other, "[2001:db8::10]:8080", "fd00:10:244::1"),
+        (other, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+        (pod_itself, "[2001:db8::10]:8080", "fd00:10:244::1"),
+        (pod_itself, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+    ];
+    let mut failed = Vec::new();
+    for protocol in PROTOCOLS {
+        for (client, target, peer) in table {
+            failed.extend(wrong(&pod, protocol, client, at(target), peer));
+        }
+    }
+    expect_none(failed);
+    site.del(&pod);
+    assert!(!is_answered(outside, at("192.0.2.10:8080")));
+}
+
+#[test]
+fn an_sctp_host_port() {
+    let Some(site) = Site::new("sctp", &[]) else {
+        return;
+    };
+    if let Err(error) = site.outside.serve_sctp(at("192.0.2.1:9")) {
+        return lab::skip(&format!("SCTP: {error}"));
+    }
+    let pod = site.pod("pod", &[port(8080, 80, "sctp")]);
+    let server = SocketAddr::new(pod.address(false), 80);
+    let _server = pod.namespace().serve_sctp(server).unwrap();
+    let seen = site.outside.ask_sctp(at("192.0.2.10:8080")).unwrap();
+    assert!(pod.answered(&seen), "{seen}");
+    assert_eq!(seen.peer.ip(), at::<std::net::IpAddr>("192.0.2.1"));
+}
+
+#[test]
+fn a_host_address_restricts_a_port() {
+    let Some(site) = Site::new("hostip", &[]) else {
+        return;
+    };
+    site.node
+        .namespace
+        .add_address("eth0", at("192.0.2.11/24"))
+        .unwrap();
+    let ports = [
+        port_at("192.0.2.11", 8001, 80, "tcp"),
+        port_at("127.0.0.1", 8002, 80, "tcp"),
+        port_at("0.0.0.0", 8003, 80, "tcp"),
+        port_at("2001:db8::10", 8004, 80, "tcp"),
+        port_at("::", 8005, 80, "tcp"),
+    ];
+    let pod = site.pod("pod", &ports);
+    let (outside, node) = (&site.outside, &site.node.namespace);
+    // Who asks, at which port, the addresses that answer and those that do not.
+    let [first, second, local] = ["192.0.2.10", "192.0.2.11", "127.0.0.1"];
+    let [ipv6, gateway] = ["[2001:db8::10]", "[fd00:10:244::1]"];
+    let table: [(_, _, &[&str], &[&str]); 7] = [
+        (outside, 8001, &[second], &[first, ipv6]),
+        (node, 8001, &[second], &[first, local]),
+        (outside, 8002, &[], &[first, second, ipv6]),
+        (node, 8002, &[local], &[first, second]),
+        (outside, 8003, &[first, second], &[ipv6]),
+        (node, 8004, &[ipv6], &[first, local, gateway]),
+        (outside, 8005, &[ipv6], &[first, second]),
+    ];
+    let mut failed = Vec::new();
+    for (client, port, answers, refused) in table {
+        for (addresses, expected) in [(answers, true), (refused, false)] {
+            for address in addresses {
+                let target = at(&format!("{address}:{port}"));
+                if expected {
+                    let seen = client.ask_tcp(target);
+                    if !seen.as_ref().is_ok_and(|seen| pod.answered(seen)) {
+                        failed.push(format!("{} to {target}: {seen:?}", client.name()));
+                    }
+                } else if is_answered(client, target) {
+                    failed.push(format!("{} to {target} is answered", client.name()));
+                }
+            }
+        }
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn what_leaves_the_pods_network_is_masqueraded() {
+    let Some(site) = Site::new("masq", &[]) else {
+        return;
+    };
+    let pod = site.pod("pod", &[]);
+    let other = site.pod("other", &[]);
+    site.route_to_pods();
+    // An address of the pods' network that is reached by way of the node.
+    let far = "10.244.0.200";
+    site.outside
+        .add_address("eth0", at(&format!("{far}/32")))
+        .unwrap();
+    sh(
+        &site.node.namespace,
+        "ip route add 10.244.0.200 via 192.0.2.1
+         echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
+    );
+    // Where a server is, and as whom the pod's request is seen there.
+    let (outside, node) = (&site.outside, &site.node.namespace);
+    let table = [
+        (outside, "192.0.2.1:81", "192.0.2.10"),
+        (outside, "[2001:db8::1]:81", "2001:db8::10"),
+        (outside, "10.244.0.200:81", "10.244.0.2"),
+        (node, "192.0.2.10:81", "10.244.0.2"),
+        (node, "10.244.0.1:81", "10.244.0.2"),
+        (node, "[fd00:10:244::1]:81", "fd00:10:244::2"),
+        (other.namespace(), "10.244.0.3:81", "10.244.0.2"),
+        (other.namespace(), "[fd00:10:244::3]:81", "fd00:10:244::2"),
+    ];
+    let mut failed = Vec::new();
+    for protocol in PROTOCOLS {
+        for (place, target, expected) in table {
+            let _server = protocol.serve(place, at(target)).unwrap();
+            let seen = protocol.ask(pod.namespace(), at(target));
+            let expected: std::net::IpAddr = at(expected);
+            if !seen.as_ref().is_ok_and(|seen| seen.peer.ip() == expected) {
+                failed.push(format!("{protocol:?} to {target}: {seen:?}"));
+            }
+        }
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn without_masquerade_a_pod_is_seen_as_itself() {
+    let Some(site) = Site::new("nomasq", &[("bridge", json!({ "ipMasq": false }))]) else {
+        return;
+    };
+    let pod = site.pod("pod", &[]);
+    site.route_to_pods();
+    for (target, ipv6) in [("192.0.2.1:81", false), ("[2001:db8::1]:81", true)] {
+        let _server = site.outside.serve_tcp(at(target)).unwrap();
+        let seen = pod.namespace().ask_tcp(at(target)).unwrap();
+        assert_eq!(seen.peer.ip(), pod.address(ipv6));
+    }
+}
+
+#[test]
+fn without_snat_only_what_is_answered_through_the_node_works() {
+    let Some(site) = Site::new("nosnat", &[("portmap", json!({ "snat": false }))]) else {
+        return;
+    };
+    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+    let other = site.pod("other", &[]);
+    // Else what the neighbour gets from the pod would pass the node's own rules too.
+    filter_bridged(&site, false);
+    let node = &site.node.namespace;
+    let mut failed: Vec<_> = [
+        wrong(
+            &pod,
+            Protocol::Tcp,
+            &site.outside,
+            at("192.0.2.10:8080"),
+            "192.0.2.1",
+        ),
+        wrong(
+            &pod,
+            Protocol::Tcp,
+            &site.outside,
+            at("[2001:db8::10]:8080"),
+            "2001:db8::1",
+        ),
+        wrong(
+            &pod,
+            Protocol::Tcp,
+            node,
+            at("192.0.2.10:8080"),
+            "192.0.2.10",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for (client, target) in [
+        (node, "127.0.0.1:8080"),
+        (pod.namespace(), "192.0.2.10:8080"),
+        (other.namespace(), "192.0.2.10:8080"),
+    ] {
+        if is_answered(client, at(target)) {
+            failed.push(format!("{} to {target} is answered", client.name()));
+        }
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn masq_all_hides_every_client() {
+    let Some(site) = Site::new("masqall", &[("portmap", json!({ "masqAll": true }))]) else {
+        return;
+    };
+    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+    let (outside, node) = (&site.outside, &site.node.namespace);
+    let table = [
+        (outside, "192.0.2.10:8080", "10.244.0.1"),
+        (outside, "[2001:db8::10]:8080", "fd00:10:244::1"),
+        (node, "192.0.2.10:8080", "10.244.0.1"),
+        (node, "127.0.0.1:8080", "10.244.0.1"),
+        (pod.namespace(), "192.0.2.10:8080", "10.244.0.1"),
+    ];
+    let failed =
+        table.map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+    expect_none(failed.into_iter().flatten().collect());
+}
+
+#[test]
+fn every_one_of_many_ports_and_each_pod_its_own() {
+    let Some(site) = Site::new("many", &[]) else {
+        return;
+    };
+    // One rule names 15 ports at most.
+    let many: Vec<_> = (7001..=7033).map(|host| port(host, 80, "tcp")).collect();
+    let pod = site.pod("pod", &many);
+    let other = site.pod("other", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+    let mut failed = Vec::new();
+    for host in 7001..=7033 {
+        let target = SocketAddr::new(at("192.0.2.10"), host);
+        failed.extend(wrong(
+            &pod,
+            Protocol::Tcp,
+            &site.outside,
+            target,
+            "192.0.2.1",
+        ));
+    }
+    let others = |protocol| {
+        wrong(
+            &other,
+            protocol,
+            &site.outside,
+            at("192.0.2.10:8080"),
+            "192.0.2.1",
+        )
+    };
+    failed.extend(PROTOCOLS.into_iter().filter_map(others));
+    site.del(&pod);
+    failed.extend(PROTOCOLS.into_iter().filter_map(others));
+    expect_none(failed);
+    assert!(!is_answered(&site.outside, at("192.0.2.10:7001")));
+}
+
+#[test]
+fn a_packet_to_another_s_address_is_not_taken() {
+    let Some(site) = Site::new("foreign", &[]) else {
+        return;
+    };
+    let _pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+    let other = site.pod("other", &[]);
+    site.route_to_pods();
+    let (outside, node) = (&site.outside, &site.node.namespace);
+    // Who asks whom on that very port: packets that the node forwards, and its own.
+    let table = [
+        (other.namespace(), outside, "192.0.2.1:8080"),
+        (other.namespace(), outside, "[2001:db8::1]:8080"),
+        (outside, other.namespace(), "10.244.0.3:8080"),
+        (outside, other.namespace(), "[fd00:10:244::3]:8080"),
+        (node, outside, "192.0.2.1:8080"),
+        (node, outside, "[2001:db8::1]:8080"),
+        (node, other.namespace(), "10.244.0.3:8080"),
+    ];
+    let mut failed = Vec::new();
+    for protocol in PROTOCOLS {
+        for (client, place, target) in table {
+            let target: SocketAddr = at(target);
+            let _server = protocol.serve(place, target).unwrap();
+            let seen = protocol.ask(client, target);
+            if !seen.as_ref().is_ok_and(|seen| seen.local == target) {
+                failed.push(format!(
+                    "{protocol:?} from {} to {target}: {seen:?}",
+                    client.name()
+                ));
+            }
+        }
+    }
+    expect_none(failed);
+}
