@@ -123,6 +123,21 @@ impl Node {
         config: impl Display,
         overrides: &[(&str, &str)],
     ) -> Answer {
+        self.set_environment(&mut process, command, pod, overrides);
+        let output = self
+            .namespace
+            .output(&mut process, config.to_string().as_bytes());
+        output.unwrap().into()
+    }
+
+    /// Gives a process the environment that a runtime gives a plugin, and nothing else.
+    pub fn set_environment(
+        &self,
+        process: &mut Command,
+        command: &str,
+        pod: &Pod,
+        overrides: &[(&str, &str)],
+    ) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         process
             .env_clear()
@@ -133,10 +148,6 @@ impl Node {
             .env("CNI_IFNAME", &pod.ifname)
             .env("CNI_PATH", &self.bin)
             .envs(overrides.iter().copied());
-        let output = self
-            .namespace
-            .output(&mut process, config.to_string().as_bytes());
-        output.unwrap().into()
     }
 
     /// What the node holds, with the reservations of one network.
