@@ -247,7 +247,7 @@ fn one_store_for_both() {
     // Eight at once, each for itself.
     let each = |worker: usize| -> Vec<(String, String)> {
         (0..8)
-            .map(|round| {
+            .filter_map(|round| {
                 let id = format!("pod-{worker}-{round}");
                 let call = |command, by: usize| {
                     let by = &makers[by % 2];
@@ -262,7 +262,6 @@ fn one_store_for_both() {
                 }
                 Some((address.to_owned(), id))
             })
-            .flatten()
             .collect()
     };
     let kept: Vec<_> = thread::scope(|scope| {
