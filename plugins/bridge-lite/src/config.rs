@@ -123,10 +123,7 @@ impl BridgeConfig {
     /// Code 6 for a wrong type, 2 for a key that is not supported, 7 for an invalid value, 4 for
     /// invalid `CNI_ARGS`.
     pub fn read(request: &Request) -> Result<BridgeConfig, Error> {
-        let keys: Keys = request.config.read().map_err(|mut error: Error| {
-            error.msg = format!("failed to load netconf: {}", error.msg);
-            error
-        })?;
+        let keys: Keys = request.config.read()?;
         refuse_unsupported(&keys)?;
         let args_mac = request.env.arg("MAC", KNOWN_ARGS)?.unwrap_or_default();
         let config = BridgeConfig {
@@ -364,7 +361,11 @@ mod tests {
             (r#""mtu": -1"#, 7, "mtu: -1 "),
             (r#""mtu": 67"#, 7, "mtu: 67 "),
             (r#""mtu": 65536"#, 7, "mtu: 65536 "),
-            (r#""mtu": "1500""#, 6, "failed to load netconf: "),
+            (
+                r#""mtu": "1500""#,
+                6,
+                "failed to load netconf: cannot read \"mtu\": ",
+            ),
             (
                 r#""hairpinMode": true, "promiscMode": true"#,
                 7,
