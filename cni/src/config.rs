@@ -144,6 +144,11 @@ impl Config {
             .map_err(wrap)
     }
 
+    /// As [`Config::prev_result`], but one that cannot be read counts as absent: for DEL.
+    pub fn prev_result_tolerant(&self) -> Option<AddResult> {
+        self.prev_result().ok().flatten()
+    }
+
     /// The whole configuration as JSON, keys as they were written.
     pub fn value(&self) -> &Value {
         &self.value

@@ -152,4 +152,16 @@ impl AddResult {
     pub fn interface_of(&self, ip: &IpConfig) -> Option<&Interface> {
         self.interfaces.get(usize::try_from(ip.interface?).ok()?)
     }
+
+    /// The addresses of the pod's interface `ifname`: those that are not said to be on another one.
+    pub fn ips_of(&self, ifname: &str) -> impl Iterator<Item = &IpConfig> {
+        let there = move |i: &Interface| i.name == ifname && !i.sandbox.is_empty();
+        let ips = self.ips.iter();
+        ips.filter(move |ip| self.interface_of(ip).is_none_or(there))
+    }
+
+    /// The interfaces of the node.
+    pub fn on_node(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces.iter().filter(|i| i.sandbox.is_empty())
+    }
 }

@@ -182,6 +182,41 @@ fn indexes_that_point_at_nothing() {
 }
 
 #[test]
+fn what_is_the_pod_s_and_what_the_node_s() {
+    let interface = |name: &str, sandbox: &str| Interface {
+        name: name.into(),
+        sandbox: sandbox.into(),
+        ..Interface::default()
+    };
+    let mut result = AddResult {
+        interfaces: vec![
+            interface("eth0", ""),
+            interface("eth0", "/run/netns/x"),
+            interface("net1", "/run/netns/x"),
+        ],
+        ips: full().ips[..1].to_vec(),
+        ..AddResult::default()
+    };
+    assert_eq!(
+        result.on_node().collect::<Vec<_>>(),
+        [&interface("eth0", "")]
+    );
+    // One without a valid index may be the interface's.
+    for (index, of_eth0) in [
+        (Some(0), false),
+        (Some(1), true),
+        (Some(2), false),
+        (None, true),
+        (Some(3), true),
+        (Some(-1), true),
+        (Some(i64::MAX), true),
+    ] {
+        result.ips[0].interface = index;
+        assert_eq!(result.ips_of("eth0").count() == 1, of_eth0, "{index:?}");
+    }
+}
+
+#[test]
 fn what_is_no_result() {
     for (value, msg) in [
         (json!([]), "invalid type: sequence, expected an object"),
