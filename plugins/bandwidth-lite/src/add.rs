@@ -1,6 +1,7 @@
 //! ADD: look, then change; undo in reverse.
 
-use cni::{AddResult, Context, Error, Interface, Request, Undo, code};
+use attached::link;
+use cni::{AddResult, Context, Error, Request, Undo, code};
 use net::{Link, Netlink};
 
 use crate::GONE;
@@ -29,7 +30,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let mut undo = Undo::new();
     if let Some(ifb) = &want.egress {
         let made = shape_egress(&place, ifb, &mut undo)?;
-        result.interfaces.push(interface(&made));
+        result.interfaces.push(link::interface(&made, ""));
     }
     if let Some(tbf) = want.ingress {
         // Last, since what it replaces could not be put back.
@@ -75,7 +76,8 @@ fn clear(place: &Place, stale: &Link) -> Result<(), Error> {
 fn shape_egress<'u>(place: &'u Place, want: &Ifb, undo: &mut Undo<'u>) -> Result<Link, Error> {
     let node = &place.node;
     let identity = &want.identity;
-    let made = node.create_ifb(&identity.name, Some(identity.mac), identity.group, want.mtu);
+    let marks = &identity.marks;
+    let made = node.create_ifb(&identity.name, Some(marks.mac), marks.group, want.mtu);
     made.context(format!("adding link {:?}", identity.name))?;
     let name = identity.name.clone();
     undo.push(move || {
@@ -84,8 +86,8 @@ fn shape_egress<'u>(place: &'u Place, want: &Ifb, undo: &mut Undo<'u>) -> Result
             None => Ok(()),
         });
     });
-    let ifb = expect(node, &identity.name)?;
-    let alias = node.set_alias(ifb.index, &identity.alias);
+    let ifb = link::expect(node, &identity.name)?;
+    let alias = node.set_alias(ifb.index, &marks.alias);
     alias.context(format!("failed to set the alias of {:?}", ifb.name))?;
     let tbf = node.add_tbf(ifb.index, want.tbf, false);
     tbf.context(format!("create ifb qdisc on {:?}", ifb.name))?;
@@ -114,18 +116,4 @@ fn redirect<'u>(place: &'u Place, ifb: &Link, undo: &mut Undo<'u>) -> Result<(),
 /// well is not worth another error; DEL comes for what is left.
 fn take_back(step: impl FnOnce(&Netlink) -> net::Result<()>) {
     drop(Netlink::current().and_then(|node| step(&node)));
-}
-
-fn expect(node: &Netlink, name: &str) -> Result<Link, Error> {
-    let link = node.link(name);
-    link.context(format!("failed to look up {name:?}"))?
-        .ok_or_else(|| Error::system(format!("link {name:?} vanished")))
-}
-
-fn interface(link: &Link) -> Interface {
-    Interface {
-        name: link.name.clone(),
-        mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
-        ..Interface::default()
-    }
 }

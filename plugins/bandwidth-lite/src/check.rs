@@ -4,7 +4,7 @@ use cni::{AddResult, Attachment, Context, Error, Request, code};
 use net::Link;
 
 use crate::config::Limits;
-use crate::place::{self, Place, told};
+use crate::place::{self, Place};
 use crate::want::{Seen, Want};
 
 /// Finds the first difference.
@@ -58,11 +58,11 @@ fn see(
 /// The previous result is the last plugin's: the ifb in it is as that one left it.
 fn compare_told(ifb: &Link, previous: &AddResult) -> Result<(), Error> {
     let mac = ifb.mac.map(|mac| mac.to_string()).unwrap_or_default();
-    let same = told(previous, |interface| {
+    let is_told = previous.on_node().any(|interface| {
         interface.name == ifb.name
             && (interface.mac.is_empty() || interface.mac.eq_ignore_ascii_case(&mac))
     });
-    if same {
+    if is_told {
         return Ok(());
     }
     Err(Error::check(format!(

@@ -13,7 +13,7 @@ use crate::{GONE, place, want};
 pub fn del(request: &Request) -> Result<(), Error> {
     let failed = format!("ifb of {} may still be there", request.attachment());
     let node = Netlink::current().context(&failed)?;
-    let previous = request.config.prev_result().ok().flatten();
+    let previous = request.config.prev_result_tolerant();
     let ifbs = place::ifbs(&node, &request.attachment(), previous.as_ref()).context(&failed)?;
     if ifbs.is_empty() && !Limits::mentioned(&request.config) {
         return Ok(());

@@ -1,30 +1,22 @@
 //! How an attachment's ifb is named and recognised, with nothing but the attachment at hand.
 
+use attached::marks::{self, Marks};
 use cni::Attachment;
-use net::{Link, Mac};
+use net::Link;
 use sha2::{Digest, Sha256, Sha512};
-
-/// What an interface's name holds at most, in bytes (linux/if.h: `IFNAMSIZ` less its final NUL).
-const NAME_MAX: usize = 15;
-/// What IFLA_IFALIAS holds at most, in bytes (linux/if.h: `IFALIASZ` less its final NUL).
-const ALIAS_MAX: usize = 255;
 
 /// Name and marks of an attachment's ifb, all derived from the attachment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// `bwp` and 12 hex digits.
     pub name: String,
-    /// Locally administered, unicast.
-    pub mac: Mac,
-    /// Link group of the network; not 0, which is every other link's group.
-    pub group: u32,
-    /// `network/id/interface`, or a hash where that is too long for an alias.
-    pub alias: String,
+    /// What else says whose it is.
+    pub marks: Marks,
 }
 
 impl Identity {
-    /// Derives the marks. For `eth0` the name is the reference plugin's; for any other interface
-    /// that is hashed in, so that two interfaces of one container in one network have an ifb each.
+    /// Derives both. For `eth0` the name is the reference plugin's; for any other interface that is
+    /// hashed in, so that two interfaces of one container in one network have an ifb each.
     pub fn of(attachment: &Attachment) -> Identity {
         let text = attachment.to_string();
         let name = match attachment.ifname.as_str() {
@@ -33,24 +25,16 @@ impl Identity {
         };
         // Neither part can hold a `/`: no attachment's text begins so.
         let [a, b, c, d, e, f, ..]: [u8; 32] = Sha256::digest(format!("/ifb/{text}")).into();
-        let alias = if text.len() <= ALIAS_MAX {
-            text
-        } else {
-            format!("sha256:{}", hex(&Sha256::digest(&text)))
-        };
         Identity {
             name,
-            mac: Mac([(a & 0xfc) | 0x02, b, c, d, e, f]),
-            group: group_of(&attachment.network),
-            alias,
+            marks: Marks::of(attachment, [a, b, c, d, e, f]),
         }
     }
 
     /// Whether a link of this name is this attachment's ifb, or one without any marks, as the
     /// reference plugin makes them.
     pub fn owns(&self, link: &Link) -> bool {
-        let ours = link.mac == Some(self.mac) || link.alias == self.alias;
-        link.kind == "ifb" && (ours || is_unmarked(link))
+        link.kind == "ifb" && (self.marks.are_on(link) || marks::is_unmarked(link))
     }
 }
 
@@ -63,41 +47,22 @@ pub fn reference_name(attachment: &Attachment) -> String {
     ))
 }
 
-/// Whether the link carries none of the marks that this plugin gives.
-pub fn is_unmarked(link: &Link) -> bool {
-    link.alias.is_empty() && link.group == 0
-}
-
 fn name_of(text: &str) -> String {
-    let mut name = format!("bwp{}", hex(&Sha512::digest(text)));
-    name.truncate(NAME_MAX);
-    name
-}
-
-/// The link group that all links of a network share. Of 31 bits: `ip link show group` takes no more.
-fn group_of(network: &str) -> u32 {
-    let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(network).into();
-    u32::from_be_bytes([a & 0x7f, b, c, d]).max(1)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    marks::name("bwp", &Sha512::digest(text))
 }
 
 #[cfg(test)]
 mod tests {
+    use net::Mac;
+
     use super::*;
 
-    fn attachment(network: &str, container_id: &str, ifname: &str) -> Attachment {
-        Attachment {
+    fn identity(network: &str, container_id: &str, ifname: &str) -> Identity {
+        Identity::of(&Attachment {
             network: network.into(),
             container_id: container_id.into(),
             ifname: ifname.into(),
-        }
-    }
-
-    fn identity(network: &str, container_id: &str, ifname: &str) -> Identity {
-        Identity::of(&attachment(network, container_id, ifname))
+        })
     }
 
     #[test]
@@ -106,30 +71,31 @@ mod tests {
         assert_eq!(ours.name, "bwpa8eda89404b7");
     }
 
+    /// Links of a node that runs are known by these: they must never change.
     #[test]
-    fn every_interface_has_its_own() {
-        let names = [
-            identity("net", "id", "eth0").name,
-            identity("net", "id", "eth1").name,
-            identity("net", "i", "deth1").name,
-            identity("ne", "tid", "eth1").name,
-        ];
-        for (i, name) in names.iter().enumerate() {
-            assert!(!names[i + 1..].contains(name), "{names:?}");
-            assert_eq!(name.len(), NAME_MAX);
-        }
+    fn an_attachment_gives_the_same_for_ever() {
+        let ours = identity("net", "id", "eth1");
+        assert_eq!(ours.name, "bwpc2215c3ddf97");
+        assert_eq!(ours.marks.mac.to_string(), "6e:cc:72:8a:4c:a5");
+        assert_eq!(ours.marks.group, 545_918_923);
+        assert_eq!(ours.marks.alias, "net/id/eth1");
     }
 
     #[test]
-    fn marks() {
-        let ours = identity("net", "id", "eth0");
-        assert_eq!(ours.mac.0[0] & 3, 2);
-        assert_ne!(ours.mac, identity("net", "id", "eth1").mac);
-        assert_eq!(ours.group, identity("net", "other", "eth1").group);
-        assert_ne!(ours.group, identity("other", "id", "eth0").group);
-        assert_eq!(ours.alias, "net/id/eth0");
-        let long = identity("net", &"i".repeat(300), "eth0");
-        assert_eq!(long.alias.len(), "sha256:".len() + 64);
+    fn every_interface_has_its_own() {
+        let identities = [
+            identity("net", "id", "eth0"),
+            identity("net", "id", "eth1"),
+            identity("net", "i", "deth1"),
+            identity("ne", "tid", "eth1"),
+        ];
+        for (i, one) in identities.iter().enumerate() {
+            for other in &identities[i + 1..] {
+                assert_ne!(one.name, other.name);
+                assert_ne!(one.marks.mac, other.marks.mac);
+            }
+            assert_eq!(one.name.len(), marks::NAME_MAX);
+        }
     }
 
     #[test]
@@ -143,14 +109,15 @@ mod tests {
             alias: alias.to_string(),
             ..Link::default()
         };
+        let (mac, group) = (Some(ours.marks.mac), ours.marks.group);
         let other = Some(Mac([2, 0, 0, 0, 0, 1]));
-        assert!(ours.owns(&ifb(Some(ours.mac), ours.group, "")));
+        assert!(ours.owns(&ifb(mac, group, "")));
         assert!(ours.owns(&ifb(other, 0, "net/id/eth0")));
         assert!(ours.owns(&ifb(other, 0, "")));
-        assert!(!ours.owns(&ifb(other, ours.group, "net/other/eth0")));
+        assert!(!ours.owns(&ifb(other, group, "net/other/eth0")));
         let bridge = Link {
             kind: "bridge".to_string(),
-            ..ifb(Some(ours.mac), ours.group, "net/id/eth0")
+            ..ifb(mac, group, "net/id/eth0")
         };
         assert!(!ours.owns(&bridge));
     }

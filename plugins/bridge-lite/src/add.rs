@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use attached::link;
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
 use firewall::masquerade;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -108,8 +109,8 @@ fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result
     let identity = &want.identity;
     let made = place.node.create_veth(&Veth {
         name: &identity.name,
-        mac: Some(identity.mac),
-        group: identity.group,
+        mac: Some(identity.marks.mac),
+        group: identity.marks.group,
         mtu: want.config.mtu,
         master: Some(bridge.index),
         peer_name: &want.ifname,
@@ -120,8 +121,8 @@ fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result
         Err(error) if error.is(Errno::EEXIST) => return Err(taken(want)),
         other => other.context(failed)?,
     }
-    let port = expect(&place.node, &identity.name)?;
-    let alias = place.node.set_alias(port.index, &identity.alias);
+    let port = link::expect(&place.node, &identity.name)?;
+    let alias = place.node.set_alias(port.index, &identity.marks.alias);
     alias.context(format!("failed to set the alias of {:?}", identity.name))?;
     if want.port_flags() != PortFlags::default() {
         let flags = place.node.set_port(port.index, want.port_flags());
@@ -143,13 +144,6 @@ fn delete_own(identity: &Identity) -> net::Result<()> {
     Ok(())
 }
 
-/// A link that was just made, or seen.
-fn expect(netlink: &Netlink, name: &str) -> Result<Link, Error> {
-    let link = netlink.link(name);
-    link.context(format!("failed to look up {name:?}"))?
-        .ok_or_else(|| Error::system(format!("link {name:?} vanished")))
-}
-
 fn await_port(node: &Netlink, port: u32) -> Result<(), Error> {
     node.wait_oper_up(port, PORT_UP).map_err(|error| {
         Error::system("bridge port in error state: lower-layer-down").details(error.to_string())
@@ -158,9 +152,9 @@ fn await_port(node: &Netlink, port: u32) -> Result<(), Error> {
 
 /// The result; hardware addresses are read last, since udev may have set others.
 fn report(place: &Place, want: Want, request: &Request) -> Result<AddResult, Error> {
-    let bridge = expect(&place.node, &want.config.bridge)?;
-    let port = expect(&place.node, &want.identity.name)?;
-    let pod = expect(&place.pod, &want.ifname)?;
+    let bridge = link::expect(&place.node, &want.config.bridge)?;
+    let port = link::expect(&place.node, &want.identity.name)?;
+    let pod = link::expect(&place.pod, &want.ifname)?;
     let netns = request.env.netns.as_deref();
     let sandbox = netns.map(Path::to_string_lossy).unwrap_or_default();
     let version = request.config.cni_version;

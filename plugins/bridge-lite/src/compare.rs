@@ -39,8 +39,7 @@ impl<'a> Previous<'a> {
     }
 
     fn node_link(&self, name: &str) -> Option<&Interface> {
-        let mut links = self.result.interfaces.iter();
-        links.find(|i| i.name == name && i.sandbox.is_empty())
+        self.result.on_node().find(|i| i.name == name)
     }
 }
 
@@ -94,7 +93,7 @@ pub fn pair(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result
 /// The host veth: up, a port of the bridge, with its flags, MTU and marks. Its MAC is not looked
 /// at: udev may set another, and nothing depends on it.
 pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
-    let (config, identity, name) = (want.config, &want.identity, &port.name);
+    let (config, marks, name) = (want.config, &want.identity.marks, &port.name);
     if port.master != Some(bridge) {
         let msg = format!("{name} is no port of {}", config.bridge);
         return Err(no_port(want).details(msg));
@@ -114,11 +113,11 @@ pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
     }
     same_mtu(port, config.mtu)?;
     // A link that a reference plugin made carries no marks.
-    let ours = port.name == identity.name;
-    if ours && (port.group != identity.group || port.alias != identity.alias) {
+    let ours = port.name == want.identity.name;
+    if ours && (port.group != marks.group || port.alias != marks.alias) {
         return Err(Error::check(format!(
             "interface {name} has group {} and alias {:?}, not {} and {:?}",
-            port.group, port.alias, identity.group, identity.alias
+            port.group, port.alias, marks.group, marks.alias
         )));
     }
     Ok(())

@@ -82,16 +82,7 @@ impl<'a> Want<'a> {
     /// As [`Want::with_ipam`].
     pub fn with_previous(mut self, previous: &AddResult) -> Result<Want<'a>, Error> {
         if self.config.layer3 {
-            let in_pod = |interface: Option<i64>| {
-                interface.is_none_or(|at| {
-                    usize::try_from(at)
-                        .ok()
-                        .and_then(|at| previous.interfaces.get(at))
-                        .is_some_and(|i| i.name == self.ifname && !i.sandbox.is_empty())
-                })
-            };
-            self.ips = previous.ips.clone();
-            self.ips.retain(|ip| in_pod(ip.interface));
+            self.ips = previous.ips_of(&self.ifname).cloned().collect();
             self.routes = previous.routes.clone();
             self.complete_gateways()?;
         }
@@ -257,11 +248,8 @@ impl<'a> Want<'a> {
     pub fn result(self, links: [&Link; 3], sandbox: &str, version: Version) -> AddResult {
         let [bridge, port, pod] = links;
         let interface = |link: &Link, sandbox: &str| Interface {
-            name: link.name.clone(),
-            mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
             mtu: (version >= Version::V1_1_0).then_some(link.mtu),
-            sandbox: sandbox.to_owned(),
-            ..Interface::default()
+            ..attached::link::interface(link, sandbox)
         };
         AddResult {
             interfaces: vec![

@@ -16,7 +16,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     if config.mappings.is_empty() {
         return Ok(previous);
     }
-    pod::refuse_own_netns(request)?;
+    // Refuses what is no pod's: its ports need nobody to lead to them.
+    attached::netns::open(request)?;
     let addresses = pod::addresses(&previous, &request.env.ifname);
     let ports = config.host_ports(&addresses);
     hostport::preflight(&ports).context("cannot map ports")?;

@@ -11,7 +11,7 @@ use crate::{owner, pod, stale};
 pub fn del(request: &Request) -> Result<(), Error> {
     let attachment = request.attachment();
     let told = told_mappings(request);
-    let previous = request.config.prev_result().ok().flatten();
+    let previous = request.config.prev_result_tolerant();
     let addresses = previous.map_or_else(Vec::new, |previous| {
         pod::addresses(&previous, &request.env.ifname)
     });

@@ -38,12 +38,12 @@ fn made(config: &BridgeConfig) -> Made {
     let port = Link {
         index: 7,
         name: want.identity.name.clone(),
-        mac: Some(want.identity.mac),
+        mac: Some(want.identity.marks.mac),
         mtu: 1400,
         master: Some(3),
         peer: Some(2),
-        group: want.identity.group,
-        alias: want.identity.alias.clone(),
+        group: want.identity.marks.group,
+        alias: want.identity.marks.alias.clone(),
         port: Some(want.port_flags()),
         ..link("veth")
     };
