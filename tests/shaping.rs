@@ -1,0 +1,234 @@
+//! What the bandwidth plugin lets pass, measured, and what it makes of unusual limits.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use lab::{Namespace, Window};
+use net::Qdisc;
+use serde_json::{Value, json};
+use tests::{Attached, at, expect_none};
+
+const IPV4: &str = "10-k8nd.conflist";
+/// `TC_H_ROOT` of linux/pkt_sched.h.
+const ROOT: u32 = 0xffff_ffff;
+/// What runtimes send for a burst that nobody chose: the largest signed and unsigned 32-bit number.
+const STAND_INS: [u64; 2] = [2_147_483_647, 4_294_967_295];
+
+/// Which way packets go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    In,
+    Out,
+}
+
+fn limits(ingress: (u64, u64), egress: (u64, u64)) -> Value {
+    json!({
+        "ingressRate": ingress.0, "ingressBurst": ingress.1,
+        "egressRate": egress.0, "egressBurst": egress.1
+    })
+}
+
+/// A shaped pod, and a host beyond the node's uplink.
+struct Shaped {
+    attached: Attached,
+    outside: Namespace,
+}
+
+fn shaped(label: &str, limits: &Value) -> Option<Shaped> {
+    let attached = attached(label, &[], limits)?;
+    let outside = attached.node.outside();
+    Some(Shaped { attached, outside })
+}
+
+fn attached(label: &str, changes: &[(&str, Value)], limits: &Value) -> Option<Attached> {
+    Attached::new(label, IPV4, changes, &json!({ "bandwidth": limits }))
+}
+
+/// Bits per second into the pod from the node, or out of it to the host outside.
+fn measure(shaped: &Shaped, way: Way, window: Window) -> f64 {
+    let Attached {
+        node, pod, result, ..
+    } = &shaped.attached;
+    let own: IpAddr = result.ips[0].address.addr();
+    let measured = match way {
+        Way::In => lab::throughput(
+            &node.namespace,
+            &pod.namespace,
+            SocketAddr::new(own, 0),
+            window,
+        ),
+        Way::Out => lab::throughput(&pod.namespace, &shaped.outside, at("192.0.2.1:0"), window),
+    };
+    measured.unwrap()
+}
+
+/// What is wrong with a rate: it must come within a tenth of `asked`, if not at once, on a machine
+/// that has other things to do. What is not shaped never does.
+fn off(shaped: &Shaped, way: Way, asked: f64) -> Option<String> {
+    let window = Window {
+        warm_up: Duration::from_millis(300),
+        counted: Duration::from_millis(1000),
+    };
+    let mut measured = Vec::new();
+    for _ in 0..4 {
+        let rate = measure(shaped, way, window);
+        if (rate - asked).abs() <= asked / 10.0 {
+            return None;
+        }
+        measured.push(rate);
+    }
+    Some(format!("{way:?}: {measured:?} instead of {asked}"))
+}
+
+#[test]
+fn the_asked_rates_are_had() {
+    // A burst of 20 ms.
+    let table = [(5_000_000, 50_000_000), (50_000_000, 5_000_000)];
+    let mut failed = Vec::new();
+    for (ingress, egress) in table {
+        let limits = limits((ingress, ingress / 50), (egress, egress / 50));
+        let Some(shaped) = shaped("rates", &limits) else {
+            return;
+        };
+        failed.extend(off(&shaped, Way::In, ingress as f64));
+        failed.extend(off(&shaped, Way::Out, egress as f64));
+    }
+    expect_none(failed);
+}
+
+#[test]
+fn a_stand_in_for_a_burst_lets_nothing_pass_unshaped() {
+    let rate = 20_000_000;
+    let first_second = Window {
+        warm_up: Duration::ZERO,
+        counted: Duration::from_secs(1),
+    };
+    for burst in STAND_INS {
+        let Some(shaped) = shaped("burst", &limits((rate, burst), (rate, burst))) else {
+            return;
+        };
+        for way in [Way::In, Way::Out] {
+            let passed = measure(&shaped, way, first_second);
+            // A tenth of a second's worth may pass at once.
+            assert!(passed < rate as f64 * 1.3, "{burst} {way:?}: {passed}");
+        }
+    }
+}
+
+#[test]
+fn one_way_only_leaves_the_other_alone() {
+    let rate = 5_000_000;
+    let window = Window {
+        warm_up: Duration::from_millis(200),
+        counted: Duration::from_millis(300),
+    };
+    for way in [Way::In, Way::Out] {
+        let one = match way {
+            Way::In => json!({ "ingressRate": rate, "ingressBurst": rate / 50 }),
+            Way::Out => json!({ "egressRate": rate, "egressBurst": rate / 50 }),
+        };
+        let Some(shaped) = shaped("oneway", &one) else {
+            return;
+        };
+        let other = match way {
+            Way::In => Way::Out,
+            Way::Out => Way::In,
+        };
+        assert_eq!(off(&shaped, way, rate as f64), None);
+        let free = measure(&shaped, other, window);
+        assert!(free > rate as f64 * 4.0, "{other:?}: {free}");
+
+        let attached = &shaped.attached;
+        let made = [
+            root(&attached.node.namespace, attached.veth()).is_some_and(|tbf| tbf.kind == "tbf"),
+            !attached.ifb().is_empty(),
+        ];
+        assert_eq!(made, [way == Way::In, way == Way::Out]);
+        let snapshot = attached.node.snapshot(&attached.list.name);
+        let ingress = snapshot
+            .qdiscs
+            .iter()
+            .any(|line| line.contains(" ingress "));
+        assert_eq!(ingress, way == Way::Out, "{snapshot}");
+        assert_eq!(
+            snapshot.links.iter().any(|line| line.contains(" ifb ")),
+            way == Way::Out
+        );
+    }
+}
+
+/// The qdisc at a link's root.
+fn root(node: &Namespace, link: &str) -> Option<Qdisc> {
+    let netlink = node.netlink().unwrap();
+    let index = netlink.link(link).unwrap()?.index;
+    let mut qdiscs = netlink.qdiscs(index).unwrap().into_iter();
+    qdiscs.find(|qdisc| qdisc.parent == ROOT)
+}
+
+/// The rate of the bucket at a link's root, in bits per second.
+fn rate(node: &Namespace, link: &str) -> Option<u64> {
+    root(node, link)?.tbf.map(|tbf| tbf.rate * 8)
+}
+
+#[test]
+fn large_and_odd_limits_are_read_back_right() {
+    let most = u64::MAX / 8 * 8;
+    // 2^32 bytes per second is the first rate that needs 64 bits.
+    let edge = (1 << 32) * 8;
+    let table = [
+        (edge - 8, 800_000),
+        (edge, 800_000),
+        (edge + 8, 800_000),
+        (40_000_000_000, 80_000_000),
+        (400_000_000_000, 2_147_483_647),
+        (most, 4_294_967_295),
+        (1_000_000, 34_359_738_359),
+        (8, 8),
+        (1000, 1_000_000),
+    ];
+    for (asked, burst) in table {
+        let limits = limits((asked, burst), (asked, burst));
+        let Some(attached) = attached("large", &[], &limits) else {
+            return;
+        };
+        for link in [attached.veth(), attached.ifb()] {
+            let found = rate(&attached.node.namespace, link);
+            assert_eq!(found, Some(asked), "burst {burst}");
+        }
+        attached.node.del(&attached.list, &attached.pod).unwrap();
+    }
+}
+
+#[test]
+fn static_limits_win_over_the_capability() {
+    let capability = limits((8_000_000, 800_000), (8_000_000, 800_000));
+    // Keys of the configuration, and the rates into and out of the pod that they leave.
+    let table = [
+        (json!({}), Some(8_000_000), Some(8_000_000)),
+        (
+            limits((1_000_000, 80_000), (2_000_000, 80_000)),
+            Some(1_000_000),
+            Some(2_000_000),
+        ),
+        (
+            json!({ "egressRate": 2_000_000, "egressBurst": 80_000 }),
+            None,
+            Some(2_000_000),
+        ),
+        (
+            json!({ "INGRESSRATE": 1_000_000, "ingressburst": 80_000 }),
+            Some(1_000_000),
+            None,
+        ),
+        (json!({ "ingressRate": 0 }), None, None),
+    ];
+    for (keys, ingress, egress) in table {
+        let what = keys.to_string();
+        let Some(attached) = attached("static", &[("bandwidth", keys)], &capability) else {
+            return;
+        };
+        let node = &attached.node.namespace;
+        let found = [attached.veth(), attached.ifb()].map(|link| rate(node, link));
+        assert_eq!(found, [ingress, egress], "{what}");
+    }
+}
