@@ -1,6 +1,7 @@
 //! Calling another plugin, as bridge calls its IPAM (specification, section "Delegation").
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::{AddResult, Command, Error, Request, exec};
 
@@ -15,9 +16,15 @@ impl Delegate {
     /// Looks for `kind` in the request's `CNI_PATH`.
     ///
     /// # Errors
-    /// Code 7 for a name that is empty or has a `/`, 4 where it is not on `CNI_PATH`.
+    /// Code 7 for a name that is empty or has a `/`, and for the calling plugin itself, which would
+    /// call itself without end; 4 where it is not on `CNI_PATH`.
     pub fn find(kind: &str, request: &Request) -> Result<Delegate, Error> {
-        exec::find(kind, &request.env.path).map(|program| Delegate { program })
+        let program = exec::find(kind, &request.env.path)?;
+        if is_running(&program) {
+            return Err(Error::config(format!("invalid plugin name: {kind}"))
+                .details("it is the calling plugin itself"));
+        }
+        Ok(Delegate { program })
     }
 
     /// Calls ADD with the request's configuration, bytes as they came. If it fails, DEL follows
@@ -50,9 +57,17 @@ impl Delegate {
     }
 }
 
+/// Whether it is this process's own program, by whatever name.
+fn is_running(program: &Path) -> bool {
+    let identity = |file: PathBuf| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let own = std::env::current_exe().ok().and_then(identity);
+    own.is_some() && own == identity(program.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::exec::tests::script;
@@ -118,5 +133,23 @@ mod tests {
             ipam.call(command, &request("1.1.0")).unwrap();
         }
         assert_eq!(note(&folder, "calls"), "DEL\nCHECK\nGC\nSTATUS\n");
+    }
+
+    #[test]
+    fn a_plugin_does_not_call_itself() {
+        let (folder, _) = script("other", "");
+        symlink(
+            std::env::current_exe().unwrap(),
+            folder.path().join("alias"),
+        )
+        .unwrap();
+        let mut request = request("1.0.0");
+        request.env.path = vec![folder.path().to_owned()];
+        assert!(Delegate::find("other", &request).is_ok());
+        let error = Delegate::find("alias", &request).unwrap_err();
+        assert_eq!(
+            (error.code, error.msg.as_str()),
+            (7, "invalid plugin name: alias")
+        );
     }
 }
