@@ -68,8 +68,8 @@ fn parse_psched(text: &str) -> Option<f64> {
 }
 
 impl Netlink {
-    /// The link's root qdisc and the one on its ingress, where there are. As `tc qdisc show dev
-    /// INDEX` shows them, but without the leaves of a classful one.
+    /// The link's root qdisc and the one on its ingress, where there are; none where the link is
+    /// gone. As `tc qdisc show dev INDEX` shows them, but without the leaves of a classful one.
     ///
     /// # Errors
     /// The kernel's.
@@ -79,7 +79,7 @@ impl Netlink {
         for parent in [TcHandle::ROOT, TcHandle::INGRESS] {
             let message = RouteNetlinkMessage::GetQueueDiscipline(message(index, parent));
             match self.get(message, format_args!("get qdiscs of link {index}")) {
-                Err(error) if error.is(Errno::ENOENT) => {}
+                Err(error) if error.is(Errno::ENOENT) || error.is(Errno::ENODEV) => {}
                 answer => qdiscs.extend(answer?.as_ref().and_then(qdisc)),
             }
         }

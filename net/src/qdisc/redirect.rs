@@ -85,9 +85,18 @@ impl Netlink {
                 .extend(kind(&filter).map(|kind| TcAttribute::Kind(kind.to_owned())));
             let message = RouteNetlinkMessage::DelTrafficFilter(message);
             let doing = format_args!("delete redirect of link {index} to link {target}");
-            ignore_absence(self.change(message, 0, doing))?;
+            match ignore_absence(self.change(message, 0, doing)) {
+                // Its qdisc went meanwhile, and the filter with it.
+                Err(error) if error.is(Errno::EINVAL) && !self.redirects_to(index, target)? => {}
+                result => result?,
+            }
         }
         Ok(())
+    }
+
+    fn redirects_to(&self, index: u32, target: u32) -> Result<bool> {
+        let filters = self.filters(index)?;
+        Ok(filters.iter().any(|one| targets(one).contains(&target)))
     }
 
     fn filters(&self, index: u32) -> Result<Vec<TcMessage>> {

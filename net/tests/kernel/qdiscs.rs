@@ -159,6 +159,8 @@ fn what_is_gone_needs_no_deleting() {
     let gone = 9999;
     lab.node.delete_root_qdisc(gone).expect("no link");
     lab.node.delete_ingress(gone).expect("no link");
+    lab.node.delete_redirect(gone, 1).expect("no link");
+    assert_eq!(lab.node.qdiscs(gone).expect("no link"), []);
     lab.node.add_tbf(gone, TBF, false).expect_err("no link");
 }
 
