@@ -76,7 +76,7 @@ fn whatever_cni_netns_names() {
 
 #[test]
 fn the_netns_is_deleted() {
-    let Some(world) = World::new("del-gone") else {
+    let Some(world) = World::dual_stack("del-gone") else {
         return;
     };
     for (case, keep) in [("by its name, while it is in use", true), ("wholly", false)] {
@@ -168,7 +168,7 @@ fn whatever_happened_to_what_add_made() {
 
 #[test]
 fn a_chain_that_ended_early() {
-    let Some(world) = World::new("del-early") else {
+    let Some(world) = World::dual_stack("del-early") else {
         return;
     };
     let configs = world.configs();
@@ -190,7 +190,7 @@ fn a_chain_that_ended_early() {
 
 #[test]
 fn again_and_at_once() {
-    let Some(world) = World::new("del-again") else {
+    let Some(world) = World::dual_stack("del-again") else {
         return;
     };
     let (pod, configs) = world.pod("twice");
@@ -198,7 +198,7 @@ fn again_and_at_once() {
         world.del(case, &configs, &pod, &[]);
         world.expect_untouched(case);
     }
-    for round in 0..3 {
+    for round in 0..12 {
         let (pod, configs) = world.pod(&format!("at-once{round}"));
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -58,7 +58,7 @@ fn tools_of_administration_are_found_without_path() {
 /// All but the rules goes, the error names them, and DEL with the tools back removes them.
 #[test]
 fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
-    let Some(world) = World::new("tools-lost") else {
+    let Some(world) = World::dual_stack("tools-lost") else {
         return;
     };
     // What is taken from the configurations.
@@ -84,8 +84,13 @@ fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
             let (code, message) = answer.error();
             assert_eq!(code, 100, "{case}: {message}");
             let chain = chain(&rules, prefix);
-            let attachment = format!("k8nd-pod-network/{case}/eth0");
-            for words in [chain, &attachment, "iptables not found", "table nat"] {
+            let attachment = format!("{}/{case}/eth0", world.list.name);
+            for words in [
+                chain,
+                &attachment,
+                "iptables not found",
+                "ip6tables not found",
+            ] {
                 assert!(message.contains(words), "{case}: {words}: {message}");
             }
         }

@@ -81,7 +81,7 @@ fn reap(group: Pid) {
 
 /// Kills the ADD of the chain's plugin of that index, after those before it.
 fn kill_add(label: &str, index: usize) {
-    let Some(world) = World::new(label) else {
+    let Some(world) = World::dual_stack(label) else {
         return;
     };
     let node = &world.node;
@@ -122,7 +122,7 @@ fn add_of_bandwidth() {
 
 #[test]
 fn del_of_each_plugin() {
-    let Some(world) = World::new("kill-del") else {
+    let Some(world) = World::dual_stack("kill-del") else {
         return;
     };
     for index in 0..3 {
@@ -145,7 +145,7 @@ fn del_of_each_plugin() {
 /// rules are made.
 #[test]
 fn add_at_its_turning_points() {
-    let Some(world) = World::new("kill-points") else {
+    let Some(world) = World::dual_stack("kill-points") else {
         return;
     };
     let node = &world.node;

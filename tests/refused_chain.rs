@@ -317,7 +317,6 @@ fn a_chain_that_fails_half_way_is_taken_back_by_del() {
     let Some(world) = World::new("refused-half") else {
         return;
     };
-    let list = world.node.conflist("10-k8nd.conflist");
     let port = |host_port: u32| json!({ "hostPort": host_port, "containerPort": 80 });
     let table = [
         (
@@ -334,11 +333,11 @@ fn a_chain_that_fails_half_way_is_taken_back_by_del() {
     ];
     for (plugin, asked) in table {
         let pod = world.node.pod(plugin);
-        let error = world.node.add(&list, &pod, asked).unwrap_err();
+        let error = world.node.add(&world.list, &pod, asked).unwrap_err();
         let named = format!("plugin type=\"{plugin}\" failed (add): ");
         assert!(error.msg.starts_with(&named), "{error}");
         assert_eq!(error.code, 7, "{error}");
-        world.node.del(&list, &pod).unwrap();
+        world.node.del(&world.list, &pod).unwrap();
         world.expect_bare(plugin, &pod);
         world.expect_untouched(plugin);
     }

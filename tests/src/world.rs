@@ -2,14 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use cni::runtime::NetworkList;
 use lab::{Namespace, Server, Snapshot};
 use serde_json::{Value, json};
 
 use crate::by_hand::{kind, with};
 use crate::{Answer, Node, Pod};
 
-/// The chain that is used.
-const CONFLIST: &str = "10-k8nd.conflist";
 /// The node's address on the outside host's network.
 const NODE: [u8; 4] = [192, 0, 2, 10];
 
@@ -18,6 +17,8 @@ const NODE: [u8; 4] = [192, 0, 2, 10];
 pub struct World {
     /// The node.
     pub node: Node,
+    /// The chain.
+    pub list: NetworkList,
     /// A host beyond its uplink.
     pub outside: Namespace,
     /// The pod that stays. Its host ports are 8080/tcp and 8053/udp.
@@ -30,11 +31,21 @@ pub struct World {
 }
 
 impl World {
-    /// A node in use; `None`, said aloud and counted, where this machine cannot make one.
+    /// A node in use, whose pods have an IPv4 address; `None`, said aloud and counted, where this
+    /// machine cannot make one.
     pub fn new(label: &str) -> Option<World> {
+        World::of(label, "10-k8nd.conflist")
+    }
+
+    /// The same with an address of both families.
+    pub fn dual_stack(label: &str) -> Option<World> {
+        World::of(label, "20-dual-stack.conflist")
+    }
+
+    fn of(label: &str, conflist: &str) -> Option<World> {
         let node = Node::new(label)?;
         let outside = node.outside();
-        let list = node.conflist(CONFLIST);
+        let list = node.conflist(conflist);
         let configs = node.configs(&list, &asked(7000));
         // What all pods share comes with the first.
         let gone = node.pod("gone");
@@ -53,6 +64,7 @@ impl World {
         let before = node.snapshot(&list.name);
         Some(World {
             node,
+            list,
             outside,
             other,
             other_result,
@@ -65,8 +77,7 @@ impl World {
     /// The configurations of the whole chain, for a pod that has host ports 9080/tcp and 9053/udp
     /// and both rates.
     pub fn configs(&self) -> Vec<Value> {
-        let list = self.node.conflist(CONFLIST);
-        self.node.configs(&list, &asked(9000))
+        self.node.configs(&self.list, &asked(9000))
     }
 
     /// A pod with all that the chain gives, and the configurations that a runtime has for it
@@ -93,8 +104,7 @@ impl World {
     /// What the node holds now.
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
-        let network = self.other_configs[0]["name"].as_str().unwrap();
-        self.node.snapshot(network)
+        self.node.snapshot(&self.list.name)
     }
 
     /// What the node holds now and did not hold before any test.
