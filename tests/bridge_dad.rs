@@ -1,0 +1,70 @@
+//! IPv6 duplicate address detection.
+
+use serde_json::{Value, json};
+use tests::{Node, at, sh};
+
+/// A configuration of IPv6, with or without detection.
+fn config(node: &Node, enabled: bool) -> Value {
+    let ipam = json!({ "type": "host-local", "dataDir": node.data, "subnet": "fd00:10:244::/64" });
+    node.bridge_config(json!({ "enabledad": enabled, "ipam": ipam }))
+}
+
+fn sysctl(pod: &tests::Pod, key: &str) -> String {
+    let file = format!("/proc/sys/net/ipv6/conf/eth0/{key}");
+    sh(&pod.namespace, &format!("cat {file}")).trim().to_owned()
+}
+
+#[test]
+fn without_detection_an_address_can_be_used_at_once() {
+    let Some(node) = Node::new("nodad") else {
+        return;
+    };
+    let pod = node.pod("pod");
+    node.call("bridge", "ADD", &pod, config(&node, false), &[])
+        .ok();
+    let addresses = sh(&pod.namespace, "ip -6 address show dev eth0");
+    assert!(!addresses.contains("tentative"), "{addresses}");
+    assert_eq!(sysctl(&pod, "accept_dad"), "0");
+}
+
+#[test]
+fn with_detection_add_waits_until_it_has_ended() {
+    let Some(node) = Node::new("dad") else {
+        return;
+    };
+    let pod = node.pod("pod");
+    let config = config(&node, true);
+    let result = node.call("bridge", "ADD", &pod, &config, &[]);
+    let addresses = sh(&pod.namespace, "ip -6 address show dev eth0");
+    assert!(!addresses.contains("tentative"), "{addresses}");
+    assert_eq!(
+        (sysctl(&pod, "accept_dad"), sysctl(&pod, "enhanced_dad")),
+        ("1".into(), "1".into())
+    );
+    let checked = tests::with(&config, "prevResult", result.ok());
+    node.call("bridge", "CHECK", &pod, checked, &[]).ok();
+    pod.namespace.ping(at("fd00:10:244::1")).unwrap();
+}
+
+#[test]
+fn a_duplicate_address_is_refused() {
+    let Some(node) = Node::new("dup") else {
+        return;
+    };
+    let config = config(&node, true);
+    // A neighbour takes the address that the next pod will be given.
+    let neighbour = node.pod("neighbour");
+    node.call("bridge", "ADD", &neighbour, &config, &[]).ok();
+    neighbour
+        .namespace
+        .add_address("eth0", at("fd00:10:244::3/64"))
+        .unwrap();
+    let before = node.snapshot("testnet");
+
+    let pod = node.pod("pod");
+    let (_, said) = node.call("bridge", "ADD", &pod, &config, &[]).error();
+    assert!(said.contains("fd00:10:244::3"), "{said}");
+    assert!(said.contains("DADFAILED"), "{said}");
+    assert_eq!(node.snapshot("testnet"), before);
+    assert_eq!(sh(&pod.namespace, "ip -brief link").lines().count(), 1);
+}
