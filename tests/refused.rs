@@ -88,11 +88,6 @@ fn of_support_and_names() -> Vec<Refusal> {
             2,
             &["vlanTrunk: [{\"id\":7}]"],
         ),
-        keys(
-            json!({ "preserveDefaultVlan": true }),
-            2,
-            &["preserveDefaultVlan: true"],
-        ),
         keys(json!({ "macspoofchk": true }), 2, &["macspoofchk: true"]),
         keys(
             json!({ "ipMasqBackend": "pf" }),

@@ -27,7 +27,9 @@ struct Keys {
     promisc_mode: bool,
     vlan: i64,
     vlan_trunk: Vec<Value>,
-    preserve_default_vlan: bool,
+    /// Read for its type alone: without VLANs it changes nothing.
+    #[serde(rename = "preserveDefaultVlan")]
+    _preserve_default_vlan: bool,
     macspoofchk: bool,
     enabledad: bool,
     disable_container_interface: bool,
@@ -198,9 +200,6 @@ fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
         let value = Value::Array(keys.vlan_trunk.clone());
         return refuse("vlanTrunk", &value, "an empty list or absent");
     }
-    if keys.preserve_default_vlan {
-        return refuse("preserveDefaultVlan", &true, "false or absent");
-    }
     if keys.macspoofchk {
         return refuse("macspoofchk", &true, "false or absent");
     }
@@ -299,7 +298,7 @@ mod tests {
             r#", "bridge": "br1", "isGateway": true, "forceAddress": true, "ipMasq": true,
                "mtu": 1400, "hairpinMode": true, "enabledad": true, "portIsolation": true,
                "ipMasqBackend": "iptables", "ipam": {"type": "host-local"},
-               "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": false, "macspoofchk": null,
+               "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": true, "macspoofchk": null,
                "dns": {"nameservers": ["10.0.0.1"]}, "runtimeConfig": {"mac": "02:00:00:00:00:01"}"#,
         )
         .unwrap();
@@ -339,10 +338,11 @@ mod tests {
                 2,
                 r#"vlanTrunk: [{"id":3}] "#,
             ),
+            (r#""vlan": 5, "preserveDefaultVlan": true"#, 2, "vlan: 5 "),
             (
-                r#""preserveDefaultVlan": true"#,
-                2,
-                "preserveDefaultVlan: true ",
+                r#""preserveDefaultVlan": 1"#,
+                6,
+                "failed to load netconf: cannot read \"preserveDefaultVlan\": ",
             ),
             (r#""macspoofchk": true"#, 2, "macspoofchk: true "),
             (
