@@ -31,11 +31,16 @@ pub fn shared_chain(prefix: &str, owner: Owner) -> String {
 }
 
 fn hashed(prefix: &str, parts: &[&str]) -> String {
+    let room = MAX_CHAIN_LEN.saturating_sub(prefix.len());
+    prefix.to_owned() + &hash(parts, room)
+}
+
+/// The first hex digits, at most 128, of the SHA-512 of the parts behind each other.
+pub fn hash(parts: &[&str], digits: usize) -> String {
     let digest = Sha512::digest(parts.concat());
-    let hex = digest.iter().map(|byte| format!("{byte:02x}"));
-    let mut name = prefix.to_owned() + &hex.collect::<String>();
-    name.truncate(MAX_CHAIN_LEN);
-    name
+    let mut text = base16ct::lower::encode_string(&digest);
+    text.truncate(digits);
+    text
 }
 
 /// The comment of the attachment's masquerade rules.
@@ -65,7 +70,7 @@ pub fn hostport_comment(owner: Owner) -> String {
 }
 
 /// Cuts to at most `max` bytes, between characters.
-fn truncate(text: &mut String, max: usize) {
+pub fn truncate(text: &mut String, max: usize) {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -106,12 +106,7 @@ fn capability_args(target: &Target) -> Result<Map<String, Value>, String> {
 fn id_of(netns: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let hash = Sha512::digest(netns.as_os_str().as_bytes());
-    let hex: String = hash
-        .iter()
-        .take(10)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("cnitool-{hex}")
+    format!("cnitool-{:.20}", base16ct::lower::encode_string(&hash))
 }
 
 /// An absolute path without `.`, `..` and double slashes, by its text alone.
