@@ -71,19 +71,9 @@ impl Netlink {
     /// # Errors
     /// The kernel's.
     pub fn delete_redirect(&self, index: u32, target: u32) -> Result<()> {
-        for filter in self.filters(index)? {
-            if !targets(&filter).contains(&target) {
-                continue;
-            }
-            let mut message = message(index, INGRESS_SIDE);
-            message.header = TcHeader {
-                parent: INGRESS_SIDE,
-                ..filter.header.clone()
-            };
-            message
-                .attributes
-                .extend(kind(&filter).map(|kind| TcAttribute::Kind(kind.to_owned())));
-            let message = RouteNetlinkMessage::DelTrafficFilter(message);
+        let filters = self.filters(index)?;
+        for deletion in deletions(&filters, target) {
+            let message = RouteNetlinkMessage::DelTrafficFilter(deletion);
             let doing = format_args!("delete redirect of link {index} to link {target}");
             match ignore_absence(self.change(message, 0, doing)) {
                 // Its qdisc went meanwhile, and the filter with it.
@@ -146,6 +136,46 @@ fn redirect_action(target: u32) -> TcAction {
         TcActionAttribute::Options(options),
     ];
     action
+}
+
+/// What deletes the filters that redirect to `target`, and no other. Where their priority has none
+/// but them, it goes as a whole: from a qdisc with other u32 filters the kernel would not take the
+/// hash table that they were in.
+fn deletions(filters: &[TcMessage], target: u32) -> Vec<TcMessage> {
+    let is_doomed = |filter: &&TcMessage| targets(filter).contains(&target);
+    let deletion = |doomed: &TcMessage| {
+        let rest = filters
+            .iter()
+            .filter(|other| other.header.info == doomed.header.info && !is_doomed(other));
+        let mut deletion = TcMessage::default();
+        deletion.header = TcHeader {
+            parent: INGRESS_SIDE,
+            ..doomed.header.clone()
+        };
+        if is_empty(rest) {
+            deletion.header.handle = TcHandle::UNSPEC;
+        }
+        let kind = kind(doomed).map(|kind| TcAttribute::Kind(kind.to_owned()));
+        deletion.attributes.extend(kind);
+        deletion
+    };
+    let mut deletions: Vec<_> = filters.iter().filter(is_doomed).map(deletion).collect();
+    deletions.dedup();
+    deletions
+}
+
+/// Whether these parts of one priority hold no filter: the priority itself has no handle, and u32
+/// has one table in it (`TC_U32_NODE` of linux/pkt_cls.h is 0) unless somebody made more.
+fn is_empty<'a>(parts: impl Iterator<Item = &'a TcMessage>) -> bool {
+    const U32_NODE: u32 = 0xfff;
+    let mut tables = 0;
+    for part in parts.filter(|part| part.header.handle != TcHandle::UNSPEC) {
+        if kind(part) != Some(TcFilterU32::KIND) || u32::from(part.header.handle) & U32_NODE != 0 {
+            return false;
+        }
+        tables += 1;
+    }
+    tables <= 1
 }
 
 /// Whether a filter takes every packet of every protocol.
@@ -270,6 +300,39 @@ mod tests {
             selector.keys[0].mask = 0xffff_ff00;
         }
         assert!(!takes_all(&some));
+    }
+
+    /// A part of priority 1, as the kernel lists it.
+    fn part(handle: u32, target: Option<u32>) -> TcMessage {
+        let mut part = redirect_message(3, INGRESS_HANDLE, target.unwrap_or_default());
+        part.header.handle = handle.into();
+        if target.is_none() {
+            part.attributes.truncate(1);
+        }
+        part
+    }
+
+    #[test]
+    fn a_priority_goes_with_its_last_filter() {
+        let handles = |filters: &[TcMessage]| -> Vec<u32> {
+            let deletions = deletions(filters, 4);
+            deletions
+                .iter()
+                .map(|one| one.header.handle.into())
+                .collect()
+        };
+        let (priority, table) = (part(0, None), part(0x8010_0000, None));
+        let (ours, again) = (part(0x8010_0800, Some(4)), part(0x8010_0801, Some(4)));
+        let other = part(0x8010_0802, Some(5));
+        let mut elsewhere = part(0x8000_0800, Some(5));
+        elsewhere.header.info = TcHandle { major: 5, minor: 8 }.into();
+        let alone = [priority, table, ours, elsewhere];
+        assert_eq!(handles(&alone), [0]);
+        let with = |more: &TcMessage| [&alone[..], std::slice::from_ref(more)].concat();
+        assert_eq!(handles(&with(&again)), [0]);
+        assert_eq!(handles(&with(&other)), [0x8010_0800]);
+        assert_eq!(handles(&with(&part(0x0010_0000, None))), [0x8010_0800]);
+        assert_eq!(handles(&[other]), [0; 0]);
     }
 
     #[test]

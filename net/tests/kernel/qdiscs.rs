@@ -154,6 +154,30 @@ fn a_redirect_of_tc_with_two_actions_is_one() {
 }
 
 #[test]
+fn another_s_u32_filter_stays_and_ours_leaves_no_table() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.host.index;
+    lab.node.create_ifb("bwp0", None, 0, 1400).expect("ifb");
+    let ifb = link(&lab.node, "bwp0").index;
+    lab.node.ensure_ingress(index).expect("ingress");
+    let show = "filter show dev veth0 parent ffff:";
+    for priority in [5, 1] {
+        let foreign = format!(
+            "filter add dev veth0 parent ffff: protocol all pref {priority} \
+             u32 match ip src 192.0.2.1 flowid 1:1"
+        );
+        if tc(&lab.node_netns, &foreign).is_none() {
+            return;
+        }
+        let before = tc(&lab.node_netns, show);
+        lab.node.add_redirect(index, ifb).expect("redirect");
+        lab.node.delete_redirect(index, ifb).expect("delete");
+        assert_eq!(tc(&lab.node_netns, show), before);
+    }
+    assert!(lab.node.has_ingress_filters(index).expect("filters"));
+}
+
+#[test]
 fn what_is_gone_needs_no_deleting() {
     let Some(lab) = Lab::new() else { return };
     let gone = 9999;
