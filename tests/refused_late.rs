@@ -1,0 +1,184 @@
+//! An ADD that fails when much of it is made already takes all of it back.
+
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+
+use lab::Snapshot;
+use serde_json::{Value, json};
+use tests::{Node, Pod, World, kind, with};
+
+/// A link that stands in the way stays, and nothing is made beside it.
+#[test]
+fn derived_names_that_others_have() {
+    let Some(world) = World::new("late-names") else {
+        return;
+    };
+    let configs = world.configs();
+    let (pod, told) = world.pod("pod");
+    let names = told[0]["prevResult"]["interfaces"].as_array().unwrap();
+    let name = |index: usize| names[index]["name"].as_str().unwrap();
+    world.del("first", &told, &pod, &[]);
+    for (taken, plugins) in [(name(1), 0), (name(3), 2)] {
+        let result = world.node.add_each(&configs[..plugins], &pod);
+        let ip = |words: &[&str]| world.node.namespace.read("ip", words).unwrap();
+        ip(&["link", "add", taken, "type", "bridge"]);
+        let before = world.snapshot();
+        let config = with(&configs[plugins], "prevResult", &result);
+        let answer = world.node.call(kind(&config), "ADD", &pod, &config, &[]);
+        answer.expect_refused(taken, 103, &[taken, "already exists"]);
+        assert_eq!(world.snapshot(), before, "{taken}");
+        // Nor does DEL take it.
+        world.del(taken, &configs, &pod, &[]);
+        assert!(ip(&["link"]).contains(taken));
+        ip(&["link", "del", taken]);
+        world.expect_bare(taken, &pod);
+        world.expect_untouched(taken);
+    }
+}
+
+/// Another's qdisc at the root of the pod's link is not replaced.
+#[test]
+fn a_root_qdisc_of_another() {
+    let Some(world) = World::new("late-qdisc") else {
+        return;
+    };
+    let configs = world.configs();
+    let pod = world.node.pod("pod");
+    let result = world.node.add_each(&configs[..2], &pod);
+    let veth = result["interfaces"][1]["name"].as_str().unwrap();
+    let words = ["qdisc", "add", "dev", veth, "root", "handle", "7:", "pfifo"];
+    world.node.namespace.read("tc", &words).unwrap();
+    let before = world.snapshot();
+    let config = with(&configs[2], "prevResult", &result);
+    let answer = world.node.call("bandwidth", "ADD", &pod, &config, &[]);
+    answer.expect_refused("pfifo", 103, &["create qdisc: file exists", "pfifo", veth]);
+    assert_eq!(world.snapshot(), before);
+    world.del("pfifo", &configs, &pod, &[]);
+    world.expect_untouched("pfifo");
+}
+
+/// The pod's routes are the last things in it that can fail.
+#[test]
+fn a_route_that_cannot_be() {
+    let Some(world) = World::dual_stack("late-route") else {
+        return;
+    };
+    let pod = world.node.pod("pod");
+    for (destination, gateway) in [("10.9.0.0/16", "172.16.0.1"), ("fd09::/64", "fd99::1")] {
+        let routes = json!([{ "dst": destination, "gw": gateway }]);
+        let mut config = world.configs().swap_remove(0);
+        config["ipam"]["routes"] = routes;
+        let answer = world.node.call("bridge", "ADD", &pod, &config, &[]);
+        let words = ["failed to add route", destination, gateway];
+        answer.expect_refused(destination, 100, &words);
+        world.expect_bare(destination, &pod);
+        world.expect_untouched(destination);
+    }
+}
+
+/// With `enabledad`, an address that another pod of the bridge has already.
+#[test]
+fn an_address_that_is_a_duplicate() {
+    let Some(world) = World::dual_stack("late-duplicate") else {
+        return;
+    };
+    let netlink = world.other.namespace.netlink().unwrap();
+    let eth0 = netlink.link("eth0").unwrap().unwrap().index;
+    let duplicate = "fd00:10:244::77";
+    let net = format!("{duplicate}/64").parse().unwrap();
+    netlink.add_address(eth0, net, true).unwrap();
+    let asked = json!({ "ips": [duplicate] });
+    let config = with(&world.configs()[0], "runtimeConfig", &asked);
+    let config = with(&config, "enabledad", &json!(true));
+    let pod = world.node.pod("pod");
+    let answer = world.node.call("bridge", "ADD", &pod, &config, &[]);
+    answer.expect_refused("duplicate", 100, &[duplicate, "eth0"]);
+    world.expect_bare("duplicate", &pod);
+    world.expect_untouched("duplicate");
+}
+
+/// Sysctls that cannot be written: a node on which forwarding was never allowed.
+#[test]
+fn sysctls_that_cannot_be_written() {
+    let Some(node) = Node::new("late-sysctl") else {
+        return;
+    };
+    let sealed = |program: &std::path::Path| {
+        let mut command = Command::new(lab::find_tool("unshare").unwrap());
+        let script = "mount --bind /proc/sys /proc/sys && \
+                      mount -o remount,bind,ro /proc/sys && exec \"$0\"";
+        command.args(["--mount", "sh", "-c", script]).arg(program);
+        command
+    };
+    node.namespace
+        .read("sh", &["-c", "echo 0 > /proc/sys/net/ipv4/ip_forward"])
+        .unwrap();
+    let pod = node.pod("pod");
+    let config = node.bridge_config(json!({ "ipMasq": true }));
+    let before = node.snapshot("testnet");
+    let process = sealed(&node.bin.join("bridge"));
+    let answer = node.call_as(process, "ADD", &pod, &config, &[]);
+    answer.expect_refused(
+        "ip_forward",
+        100,
+        &["failed to enable forwarding", "ip_forward"],
+    );
+    expect_only_the_bridge(&node, &before, &pod);
+    // Now that nothing has to be written, nothing is.
+    node.namespace
+        .read("sh", &["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])
+        .unwrap();
+    let process = sealed(&node.bin.join("bridge"));
+    node.call_as(process, "ADD", &pod, &config, &[]).ok();
+    node.call("bridge", "DEL", &pod, &config, &[]).ok();
+    expect_only_the_bridge(&node, &before, &pod);
+}
+
+fn expect_only_the_bridge(node: &Node, before: &Snapshot, pod: &Pod) {
+    let left = node.snapshot("testnet").since(before);
+    let built_in = |line: &str| line.contains("nat: :") && line.ends_with(" ACCEPT");
+    let left = left.filter(|line| !line.starts_with("cni0 bridge ") && !built_in(line));
+    assert!(left.is_empty(), "left:\n{left}");
+    let links = pod.namespace.netlink().unwrap().links().unwrap();
+    assert_eq!(links.len(), 1, "{links:?}");
+}
+
+/// A result that the runtime never gets: what it tells of would never be deleted.
+#[test]
+fn a_result_that_cannot_be_delivered() {
+    let Some(world) = World::dual_stack("late-result") else {
+        return;
+    };
+    let configs = world.configs();
+    for (index, config) in configs.iter().enumerate() {
+        let pod = world.node.pod(&format!("pod{index}"));
+        let result = world.node.add_each(&configs[..index], &pod);
+        let before = world.snapshot();
+        let config = with(config, "prevResult", &result);
+        assert!(!add_into_full(&world.node, &pod, &config), "{config}");
+        let now = world.snapshot();
+        let left = now.since(&before);
+        assert!(left.is_empty(), "{}: left:\n{left}", kind(&config));
+        world.del("at the end", &configs, &pod, &[]);
+        world.expect_bare("at the end", &pod);
+        world.expect_untouched("at the end");
+    }
+}
+
+/// ADD with a standard output that takes nothing; whether it succeeded.
+fn add_into_full(node: &Node, pod: &Pod, config: &Value) -> bool {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let file = node.folder().join("config");
+    std::fs::write(&file, config.to_string()).unwrap();
+    let mut process = Command::new(node.bin.join(kind(config)));
+    node.set_environment(&mut process, "ADD", pod, &[]);
+    process
+        .stdin(std::fs::File::open(file).unwrap())
+        .stdout(full)
+        .stderr(Stdio::null());
+    let mut child = node.namespace.spawn(&mut process).unwrap();
+    child.wait().unwrap().success()
+}
