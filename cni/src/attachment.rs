@@ -13,6 +13,17 @@ pub struct Attachment {
     pub ifname: String,
 }
 
+impl Attachment {
+    /// The interface `ifname` of a container in a network.
+    pub fn new(network: &str, container_id: &str, ifname: &str) -> Attachment {
+        Attachment {
+            network: network.to_owned(),
+            container_id: container_id.to_owned(),
+            ifname: ifname.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.network, self.container_id, self.ifname)

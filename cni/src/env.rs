@@ -1,7 +1,8 @@
 //! The environment a plugin is started with (specification, section "Parameters").
 
+use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Version, code};
 
@@ -145,6 +146,14 @@ impl Env {
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .collect(),
         })
+    }
+
+    /// `CNI_NETNS` as results tell it, or empty.
+    pub fn sandbox(&self) -> Cow<'_, str> {
+        self.netns
+            .as_deref()
+            .map(Path::to_string_lossy)
+            .unwrap_or_default()
     }
 
     /// The value of one key of `CNI_ARGS` (`K=V;K2=V2`), the last of a repeated one.

@@ -24,11 +24,7 @@ pub struct Request {
 impl Request {
     /// Whom the call is about (ADD, DEL, CHECK).
     pub fn attachment(&self) -> Attachment {
-        Attachment {
-            network: self.config.name.clone(),
-            container_id: self.env.container_id.clone(),
-            ifname: self.env.ifname.clone(),
-        }
+        Attachment::new(&self.config.name, &self.env.container_id, &self.env.ifname)
     }
 }
 

@@ -70,11 +70,7 @@ mod tests {
     use super::*;
 
     fn attachment() -> Attachment {
-        Attachment {
-            network: "net".to_string(),
-            container_id: "abc_1.x-y".to_string(),
-            ifname: "eth0".to_string(),
-        }
+        Attachment::new("net", "abc_1.x-y", "eth0")
     }
 
     #[test]

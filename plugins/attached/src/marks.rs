@@ -72,11 +72,7 @@ mod tests {
     use super::*;
 
     fn marks(network: &str, container_id: &str, bits: [u8; 6]) -> Marks {
-        let attachment = Attachment {
-            network: network.to_owned(),
-            container_id: container_id.to_owned(),
-            ifname: "eth0".to_owned(),
-        };
+        let attachment = Attachment::new(network, container_id, "eth0");
         Marks::of(&attachment, bits)
     }
 

@@ -58,11 +58,7 @@ mod tests {
     use super::*;
 
     fn identity(network: &str, container_id: &str, ifname: &str) -> Identity {
-        Identity::of(&Attachment {
-            network: network.into(),
-            container_id: container_id.into(),
-            ifname: ifname.into(),
-        })
+        Identity::of(&Attachment::new(network, container_id, ifname))
     }
 
     #[test]

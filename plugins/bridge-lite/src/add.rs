@@ -1,6 +1,5 @@
 //! ADD: look, then reserve, then change; undo in reverse.
 
-use std::path::Path;
 use std::time::Duration;
 
 use attached::link;
@@ -155,8 +154,6 @@ fn report(place: &Place, want: Want, request: &Request) -> Result<AddResult, Err
     let bridge = link::expect(&place.node, &want.config.bridge)?;
     let port = link::expect(&place.node, &want.identity.name)?;
     let pod = link::expect(&place.pod, &want.ifname)?;
-    let netns = request.env.netns.as_deref();
-    let sandbox = netns.map(Path::to_string_lossy).unwrap_or_default();
     let version = request.config.cni_version;
-    Ok(want.result([&bridge, &port, &pod], &sandbox, version))
+    Ok(want.result([&bridge, &port, &pod], &request.env.sandbox(), version))
 }

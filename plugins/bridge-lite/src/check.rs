@@ -22,8 +22,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
         .prev_result()?
         .ok_or_else(|| Error::config("Required prevResult missing"))?;
     let want = Want::links(&config, &attachment).with_previous(&result)?;
-    let sandbox = request.env.netns.as_deref().unwrap_or("".as_ref());
-    let previous = Previous::of(&result, &want, &sandbox.to_string_lossy())?;
+    let previous = Previous::of(&result, &want, &request.env.sandbox())?;
 
     let bridge = node_bridge(&place.node, &want, &previous)?;
     let (pod, port) = pair(&place, &want)?;

@@ -48,11 +48,7 @@ pub fn request(keys: &str, args: &str) -> Request {
 
 /// The attachment of [`request`].
 pub fn attachment() -> Attachment {
-    Attachment {
-        network: "n".into(),
-        container_id: "c".into(),
-        ifname: "eth0".into(),
-    }
+    Attachment::new("n", "c", "eth0")
 }
 
 /// An IPAM's result: each address with its gateway or an empty text, each route likewise.

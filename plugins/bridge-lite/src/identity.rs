@@ -40,11 +40,7 @@ mod tests {
     use crate::fixture::link;
 
     fn identity(network: &str, container_id: &str, ifname: &str) -> Identity {
-        Identity::of(&Attachment {
-            network: network.into(),
-            container_id: container_id.into(),
-            ifname: ifname.into(),
-        })
+        Identity::of(&Attachment::new(network, container_id, ifname))
     }
 
     /// Links of a node that runs are known by these: they must never change.

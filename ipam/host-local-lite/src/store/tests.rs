@@ -12,11 +12,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn attachment(container_id: &str, ifname: &str) -> Attachment {
-    Attachment {
-        network: "net".to_string(),
-        container_id: container_id.to_string(),
-        ifname: ifname.to_string(),
-    }
+    Attachment::new("net", container_id, ifname)
 }
 
 /// A store in a folder of the test's own.

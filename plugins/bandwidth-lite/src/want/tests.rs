@@ -12,11 +12,7 @@ fn want() -> (Want, Link) {
             burst: 200_000,
         }),
     };
-    let attachment = Attachment {
-        network: "net".to_string(),
-        container_id: "id".to_string(),
-        ifname: "eth0".to_string(),
-    };
+    let attachment = Attachment::new("net", "id", "eth0");
     let host = Link {
         index: 5,
         name: "veth0".to_string(),
