@@ -189,6 +189,21 @@ fn a_chain_that_ended_early() {
 }
 
 #[test]
+fn with_iptables_of_the_legacy_variant() {
+    let Some(world) = World::legacy("del-legacy") else {
+        return;
+    };
+    for (number, netns) in ["", "/run/netns/of-nobody"].iter().enumerate() {
+        let (pod, configs) = world.pod(&format!("pod{number}"));
+        let legacy = |line: &&String| line.starts_with("iptables-legacy-save nat: -A");
+        assert!(world.left().rules.iter().any(|line| legacy(&line)));
+        world.del(netns, &configs, &pod, &[("CNI_NETNS", netns)]);
+        world.expect_bare(netns, &pod);
+        world.expect_untouched(netns);
+    }
+}
+
+#[test]
 fn again_and_at_once() {
     let Some(world) = World::dual_stack("del-again") else {
         return;

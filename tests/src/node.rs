@@ -1,5 +1,6 @@
 //! A node with its plugins and its store, and the pods on it.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +19,8 @@ pub struct Node {
     pub namespace: Namespace,
     /// `CNI_PATH`: every plugin under its own and its standard name.
     pub bin: PathBuf,
+    /// The plugins' `PATH`; this process's own to begin with.
+    pub path: OsString,
     /// For `ipam.dataDir`: the reservations' folder.
     pub data: PathBuf,
     /// For the runtime's cached results.
@@ -51,6 +54,7 @@ impl Node {
         let node = Node {
             namespace: lab.namespace("node").unwrap(),
             bin: lab.folder().join("bin"),
+            path: std::env::var_os("PATH").unwrap_or_default(),
             data: lab.folder().join("networks"),
             cache: lab.folder().join("cache"),
             lab,
@@ -138,10 +142,9 @@ impl Node {
         pod: &Pod,
         overrides: &[(&str, &str)],
     ) {
-        let path = std::env::var_os("PATH").unwrap_or_default();
         process
             .env_clear()
-            .env("PATH", path)
+            .env("PATH", &self.path)
             .env("CNI_COMMAND", command)
             .env("CNI_CONTAINERID", &pod.id)
             .env("CNI_NETNS", pod.namespace.path())

@@ -1,7 +1,9 @@
 //! Machines whose iptables is missing or broken.
 
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::iter;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,6 +31,28 @@ pub fn without_tools(program: impl AsRef<Path>) -> Command {
         .args(["-c", &script])
         .arg(program.as_ref());
     command
+}
+
+/// Fills `folder` with the programs of the legacy variant under their plain names; a `PATH` that
+/// begins with it. `None` where they are not there, or where the kernel does not tell of their
+/// tables, as in a user namespace.
+///
+/// # Panics
+/// The folder cannot be written.
+pub fn legacy_path(folder: &Path) -> Option<OsString> {
+    let tool = lab::find_tool("iptables-legacy")?.canonicalize().ok()?;
+    if fs::read("/proc/net/ip_tables_names").is_err() {
+        return None;
+    }
+    fs::create_dir_all(folder).unwrap();
+    for family in ["iptables", "ip6tables"] {
+        for verb in ["", "-restore", "-save"] {
+            symlink(&tool, folder.join(format!("{family}{verb}"))).unwrap();
+        }
+    }
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let others = std::env::split_paths(&own);
+    std::env::join_paths(iter::once(folder.to_owned()).chain(others)).ok()
 }
 
 /// Fills `folder` with scripts in place of iptables and what belongs to it, of both families.

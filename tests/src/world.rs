@@ -7,6 +7,7 @@ use lab::{Namespace, Server, Snapshot};
 use serde_json::{Value, json};
 
 use crate::by_hand::{kind, with};
+use crate::tools::legacy_path;
 use crate::{Answer, Node, Pod};
 
 /// The node's address on the outside host's network.
@@ -34,16 +35,27 @@ impl World {
     /// A node in use, whose pods have an IPv4 address; `None`, said aloud and counted, where this
     /// machine cannot make one.
     pub fn new(label: &str) -> Option<World> {
-        World::of(label, "10-k8nd.conflist")
+        World::of(Node::new(label)?, "10-k8nd.conflist")
     }
 
     /// The same with an address of both families.
     pub fn dual_stack(label: &str) -> Option<World> {
-        World::of(label, "20-dual-stack.conflist")
+        World::of(Node::new(label)?, "20-dual-stack.conflist")
     }
 
-    fn of(label: &str, conflist: &str) -> Option<World> {
-        let node = Node::new(label)?;
+    /// As [`World::dual_stack`], on a node whose iptables is of the legacy variant; `None` also
+    /// where this machine has none, or does not tell an ordinary user of its tables.
+    pub fn legacy(label: &str) -> Option<World> {
+        let mut node = Node::new(label)?;
+        let folder = node.folder().join("legacy");
+        node.path = legacy_path(&folder).or_else(|| {
+            lab::skip("no iptables of the legacy variant can be used");
+            None
+        })?;
+        World::of(node, "20-dual-stack.conflist")
+    }
+
+    fn of(node: Node, conflist: &str) -> Option<World> {
         let outside = node.outside();
         let list = node.conflist(conflist);
         let configs = node.configs(&list, &asked(7000));
