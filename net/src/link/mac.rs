@@ -7,6 +7,15 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mac(pub [u8; 6]);
 
+impl Mac {
+    /// A unicast address that is no manufacturer's (IEEE 802, its bits "U/L" and "I/G"), of the
+    /// other 46 of these bits.
+    pub fn local(bits: [u8; 6]) -> Mac {
+        let [a, b, c, d, e, f] = bits;
+        Mac([(a & 0xfc) | 0x02, b, c, d, e, f])
+    }
+}
+
 impl fmt::Display for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
@@ -53,6 +62,15 @@ fn parse(text: &str) -> Option<[u8; 6]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_local_one_is_unicast_and_locally_administered() {
+        for first in 0..=u8::MAX {
+            let Mac([made, rest @ ..]) = Mac::local([first, 2, 3, 4, 5, 6]);
+            assert_eq!((made & 0x03, made & 0xfc), (0x02, first & 0xfc));
+            assert_eq!(rest, [2, 3, 4, 5, 6]);
+        }
+    }
 
     #[test]
     fn three_spellings() {

@@ -174,11 +174,11 @@ fn pin_mac(node: &Netlink, bridge: &Link) -> net::Result<()> {
     node.set_mac(bridge.index, given.unwrap_or_else(random_mac))
 }
 
-/// Locally administered, unicast, and on no other node that shares the layer 2.
+/// On no other node that shares the layer 2.
 fn random_mac() -> Mac {
     let random = RandomState::new().hash_one(std::process::id());
     let [a, b, c, d, e, f, ..] = random.to_ne_bytes();
-    Mac([(a & 0xfc) | 0x02, b, c, d, e, f])
+    Mac::local([a, b, c, d, e, f])
 }
 
 #[cfg(test)]

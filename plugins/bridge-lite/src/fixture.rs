@@ -3,24 +3,17 @@
 use cni::{AddResult, Attachment, Command, Config, Env, IpConfig, Request, Route};
 use net::Link;
 
-/// A link of that kind with nothing set.
+/// A link of that kind, up, with nothing else set.
 pub fn link(kind: &str) -> Link {
     Link {
         index: 7,
         name: "veth0".into(),
-        mac: None,
         mtu: 1500,
         kind: kind.into(),
         up: true,
         oper_up: true,
-        promiscuous: false,
-        master: None,
-        peer: None,
-        peer_elsewhere: false,
-        group: 0,
-        alias: String::new(),
         tx_queue: 1000,
-        port: None,
+        ..Link::default()
     }
 }
 
