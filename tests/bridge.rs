@@ -1,5 +1,8 @@
 //! What each key of the bridge plugin makes, and how pods are then reached.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 //! What the bridge plugin tells of what it made, and how its links are marked.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use net::Mac;
 use serde_json::{Value, json};
 use tests::{Node, Pod, with};

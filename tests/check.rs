@@ -1,5 +1,8 @@
 //! CHECK of the bridge notices whatever was taken from a pod's connection, or changed in it.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use tests::{Attached, Damage, sh};
 
@@ -51,7 +54,7 @@ fn the_pod_s_interface() {
 }
 
 #[test]
-fn the_pod_s_address_and_routes() {
+fn the_pod_s_address() {
     let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
         return;
     };
@@ -86,6 +89,16 @@ fn the_pod_s_address_and_routes() {
             &format!("ip link delete eth9; {again}"),
             "Failed to match addr 10.244.0.2/24 on interface eth0",
         ),
+    ];
+    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+}
+
+#[test]
+fn the_pod_s_routes() {
+    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
+        return;
+    };
+    let table: &[Damage] = &[
         (
             "default route gone",
             "ip route delete default",
@@ -186,6 +199,13 @@ fn the_ipv6_side_of_a_pod() {
         ),
     ];
     attached.expect_noticed("bridge", &attached.pod.namespace, table);
+}
+
+#[test]
+fn the_ipv6_side_of_the_node() {
+    let Some(attached) = Attached::new("check6", DUAL, &[], &Value::Null) else {
+        return;
+    };
     let table: &[Damage] = &[
         (
             "the gateway's address gone",

@@ -1,5 +1,8 @@
 //! CHECK notices whatever was taken from the NAT table, or changed in it.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use std::process::Command;
 
 use lab::Namespace;
@@ -116,19 +119,20 @@ fn every_line_of_more_ports_than_fit_into_a_rule() {
 #[test]
 fn every_line_of_other_ways_to_masquerade() {
     let ways = [
-        ("snatoff", json!({ "snat": false })),
-        ("masqall", json!({ "masqAll": true })),
-        ("markbit", json!({ "markMasqBit": 31 })),
+        ("snatoff", IPV4, json!({ "snat": false })),
+        ("masqall", IPV4, json!({ "masqAll": true })),
+        ("markbit", IPV4, json!({ "markMasqBit": 31 })),
         (
             "conditions",
+            DUAL,
             json!({
                 "conditionsV4": ["!", "-s", "198.51.100.0/24"],
                 "conditionsV6": ["-i", "eth0"],
             }),
         ),
     ];
-    for (label, way) in ways {
-        every_line_counts(label, DUAL, &[("portmap", way)], &ports());
+    for (label, conflist, way) in ways {
+        every_line_counts(label, conflist, &[("portmap", way)], &ports());
     }
 }
 
@@ -197,7 +201,7 @@ fn a_changed_rule() {
                 .err()
                 .map(|error| format!("{from:?} to {to:?}: {error}")),
         );
-        restore(node, "iptables-restore", &[whole.clone()]);
+        restore(node, "iptables-restore", std::slice::from_ref(&whole));
     }
     expect_none(failed);
     attached.check().unwrap();

@@ -1,9 +1,13 @@
 //! CHECK compares what is there with what the chain's ADD returned.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use tests::{Attached, Damage, expect_none, kind, sh, with};
 
 const IPV4: &str = "10-k8nd.conflist";
+
 fn asked() -> Value {
     json!({
         "portMappings": [{ "hostPort": 8080, "containerPort": 80, "protocol": "tcp" }],
@@ -20,6 +24,91 @@ fn attached(label: &str) -> Option<Attached> {
     Attached::new(label, IPV4, &[version], &asked())
 }
 
+/// The MAC of nobody.
+const MAC: &str = "02:00:00:00:00:77";
+/// A result's place (a JSON pointer), what is there instead, and the plugin that notices, with
+/// which code and words.
+const TOLD: [(&str, &str, &str, u64, &str); 18] = [
+    ("", "null", "bridge", 7, "Required prevResult missing"),
+    ("", "null", "portmap", 7, "Required prevResult missing"),
+    ("", "null", "bandwidth", 7, "must be called as a chained"),
+    ("", "text", "bridge", 6, "prevResult"),
+    ("", "text", "portmap", 6, "prevResult"),
+    ("", "text", "bandwidth", 6, "prevResult"),
+    (
+        "/interfaces/2/sandbox",
+        "/run/netns/x",
+        "bridge",
+        101,
+        "doesn't match configured netns",
+    ),
+    (
+        "/interfaces/2/name",
+        "eth9",
+        "bridge",
+        101,
+        "interface eth0 is not in prevResult",
+    ),
+    ("/interfaces/2/mac", MAC, "bridge", 101, MAC),
+    (
+        "/interfaces/2/mtu",
+        "1400",
+        "bridge",
+        101,
+        "interface eth0 has mtu 1500, not 1400",
+    ),
+    ("/interfaces/0/mac", MAC, "bridge", 101, MAC),
+    (
+        "/ips/0/address",
+        "10.244.0.3/24",
+        "bridge",
+        101,
+        "10.244.0.3",
+    ),
+    (
+        "/ips/0/address",
+        "10.244.0.3/24",
+        "portmap",
+        101,
+        "10.244.0.3",
+    ),
+    (
+        "/routes/0/dst",
+        "10.200.0.0/16",
+        "bridge",
+        101,
+        "10.200.0.0/16 via 10.244.0.1} not found",
+    ),
+    (
+        "/routes/1",
+        r#"{ "dst": "::/0" }"#,
+        "bridge",
+        101,
+        "Route {::/0} not found",
+    ),
+    (
+        "/interfaces/3/name",
+        "bwp0",
+        "bandwidth",
+        101,
+        "is not in the previous result",
+    ),
+    (
+        "/interfaces/3/mac",
+        MAC,
+        "bandwidth",
+        101,
+        "is not in the previous result",
+    ),
+    (
+        "/interfaces/1/name",
+        "veth0",
+        "bandwidth",
+        101,
+        "no veth peer of container interface",
+    ),
+];
+
 #[test]
 fn a_result_that_is_missing_or_another_s() {
     let Some(attached) = attached("result") else {
@@ -28,118 +117,19 @@ fn a_result_that_is_missing_or_another_s() {
     let node = &attached.node;
     let result = attached.result.to_json(attached.list.cni_version).unwrap();
     let configs = node.configs(&attached.list, &asked());
-    // A result's place and its new value there, who notices, with which code and words.
-    let elsewhere = json!("/run/netns/elsewhere");
-    let nowhere = "doesn't match configured netns";
-    let table = [
-        ("", Value::Null, "bridge", 7, "Required prevResult missing"),
-        ("", Value::Null, "portmap", 7, "Required prevResult missing"),
-        (
-            "",
-            Value::Null,
-            "bandwidth",
-            7,
-            "must be called as a chained plugin",
-        ),
-        ("", json!("text"), "bridge", 6, "prevResult"),
-        ("", json!("text"), "portmap", 6, "prevResult"),
-        ("", json!("text"), "bandwidth", 6, "prevResult"),
-        ("/interfaces/2/sandbox", elsewhere, "bridge", 101, nowhere),
-        (
-            "/interfaces/2/name",
-            json!("eth9"),
-            "bridge",
-            101,
-            "interface eth0 is not in prevResult",
-        ),
-        (
-            "/interfaces/2/mac",
-            json!("02:00:00:00:00:77"),
-            "bridge",
-            101,
-            "02:00:00:00:00:77",
-        ),
-        (
-            "/interfaces/2/mtu",
-            json!(1400),
-            "bridge",
-            101,
-            "interface eth0 has mtu 1500, not 1400",
-        ),
-        (
-            "/interfaces/0/mac",
-            json!("02:00:00:00:00:77"),
-            "bridge",
-            101,
-            "02:00:00:00:00:77",
-        ),
-        (
-            "/ips/0/address",
-            json!("10.244.0.3/24"),
-            "bridge",
-            101,
-            "10.244.0.3",
-        ),
-        (
-            "/ips/0/address",
-            json!("10.244.0.3/24"),
-            "portmap",
-            101,
-            "10.244.0.3",
-        ),
-        (
-            "/routes/0",
-            json!({ "dst": "0.0.0.0/0", "gw": "10.244.0.9" }),
-            "bridge",
-            101,
-            "0.0.0.0/0 via 10.244.0.9} not found",
-        ),
-        (
-            "/routes/1/dst",
-            json!("10.200.0.0/16"),
-            "bridge",
-            101,
-            "10.200.0.0/16",
-        ),
-        (
-            "/interfaces/3/name",
-            json!("bwp0"),
-            "bandwidth",
-            101,
-            "is not in the previous result",
-        ),
-        (
-            "/interfaces/3/mac",
-            json!("02:00:00:00:00:77"),
-            "bandwidth",
-            101,
-            "is not in the previous",
-        ),
-        (
-            "/interfaces/1/name",
-            json!("veth0"),
-            "bandwidth",
-            101,
-            "no veth peer of container interface",
-        ),
-    ];
     let mut failed = Vec::new();
-    for (place, value, plugin, code, says) in table {
+    for (place, value, plugin, code, says) in TOLD {
         let mut told = result.clone();
-        *told
-            .pointer_mut(place)
-            .unwrap_or_else(|| panic!("{place} in {result}")) = value;
+        let value = serde_json::from_str(value).unwrap_or(json!(value));
+        *told.pointer_mut(place).unwrap() = value;
         let config = configs
             .iter()
-            .find(|config| config["type"] == plugin)
+            .find(|config| kind(config) == plugin)
             .unwrap();
         let config = with(config, "prevResult", &told);
         let answer = node.call(plugin, "CHECK", &attached.pod, config, &[]);
         if answer.status != 1 || answer.error().0 != code || !answer.error().1.contains(says) {
-            failed.push(format!(
-                "{plugin} with {place} {}: {answer:?}",
-                told.pointer(place).unwrap()
-            ));
+            failed.push(format!("{plugin} with {place} {told}: {answer:?}"));
         }
     }
     expect_none(failed);

@@ -1,5 +1,8 @@
 //! What the bandwidth plugin lets pass, measured, and what it makes of unusual limits.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 //! Two interfaces of one container in one network: each is an attachment of its own.
 
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
