@@ -28,7 +28,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
     let (pod, port) = pair(&place, &want)?;
     compare::pair(&want, &previous, &pod, &port)?;
     compare::pod_link(&want, &previous, &pod)?;
-    compare::port(&want, &port, bridge.index)?;
+    compare::port(&want, &previous, &port, bridge.index)?;
     pod_network(&place, &want, pod.index)?;
     want.node_sysctls().iter().try_for_each(Sysctl::check)?;
     let mut sysctls = want.pod_sysctls();

@@ -92,7 +92,7 @@ pub fn pair(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result
 
 /// The host veth: up, a port of the bridge, with its flags, MTU and marks. Its MAC is not looked
 /// at: udev may set another, and nothing depends on it.
-pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
+pub fn port(want: &Want, previous: &Previous, port: &Link, bridge: u32) -> Result<(), Error> {
     let (config, marks, name) = (want.config, &want.identity.marks, &port.name);
     if port.master != Some(bridge) {
         let msg = format!("{name} is no port of {}", config.bridge);
@@ -111,7 +111,7 @@ pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
             flags.hairpin, flags.isolated, config.hairpin, config.isolated
         )));
     }
-    same_mtu(port, config.mtu)?;
+    same_mtu(port, previous.node_link(name), config.mtu)?;
     // A link that a reference plugin made carries no marks.
     let ours = port.name == want.identity.name;
     if ours && (port.group != marks.group || port.alias != marks.alias) {
@@ -136,14 +136,13 @@ pub fn pod_link(want: &Want, previous: &Previous, link: &Link) -> Result<(), Err
             "Interface {name} Mac {told} doesn't match container Mac: {is}"
         )));
     }
-    same_mtu(
-        link,
-        previous.pod.mtu.filter(|mtu| *mtu != 0).or(want.config.mtu),
-    )
+    same_mtu(link, Some(previous.pod), want.config.mtu)
 }
 
-fn same_mtu(link: &Link, wanted: Option<u32>) -> Result<(), Error> {
-    match wanted {
+/// Whether a link has the MTU that was told, else the one that was asked for.
+fn same_mtu(link: &Link, told: Option<&Interface>, asked: Option<u32>) -> Result<(), Error> {
+    let told = told.and_then(|told| told.mtu).filter(|mtu| *mtu != 0);
+    match told.or(asked) {
         Some(mtu) if mtu != link.mtu => Err(Error::check(format!(
             "interface {} has mtu {}, not {mtu}",
             link.name, link.mtu

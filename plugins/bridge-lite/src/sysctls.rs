@@ -41,15 +41,18 @@ impl Sysctl {
         Sysctl::new(path, if dad { "1" } else { "0" }, Need::Wished)
     }
 
-    /// The node forwards between pods and the rest of the world.
-    pub fn forwarding(ipv6: bool) -> Sysctl {
-        let path = if ipv6 {
-            "net/ipv6/conf/all/forwarding"
+    /// The node forwards between the pods of a bridge and the rest of the world. IPv6 looks at the
+    /// node's own switch only; for IPv4 that sets the one of each interface, which is looked at.
+    pub fn forwarding(bridge: &str, ipv6: bool) -> Vec<Sysctl> {
+        let paths = if ipv6 {
+            vec!["net/ipv6/conf/all/forwarding".into()]
         } else {
-            "net/ipv4/ip_forward"
+            let of_bridge = format!("net/ipv4/conf/{bridge}/forwarding");
+            vec!["net/ipv4/ip_forward".into(), of_bridge]
         };
         let need = Need::Required("failed to enable forwarding".into());
-        Sysctl::new(path.into(), "1", need)
+        let sysctl = |path| Sysctl::new(path, "1", need.clone());
+        paths.into_iter().map(sysctl).collect()
     }
 
     /// Those of the pod's interface: duplicate detection, gratuitous ARP, and, with an IPv6

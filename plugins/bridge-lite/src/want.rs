@@ -229,7 +229,7 @@ impl<'a> Want<'a> {
         let gateways = self.bridge_addresses();
         for ipv6 in [false, true] {
             if gateways.iter().any(|gateway| is_ipv6(*gateway) == ipv6) {
-                sysctls.push(Sysctl::forwarding(ipv6));
+                sysctls.extend(Sysctl::forwarding(&self.config.bridge, ipv6));
             }
         }
         sysctls

@@ -73,7 +73,7 @@ fn links_after(config: &BridgeConfig, change: impl FnOnce(&mut Made)) -> Result<
     let previous = Previous::of(&made.result, &want, SANDBOX)?;
     bridge(&want, &previous, &made.bridge)?;
     pair(&want, &previous, &made.pod, &made.port)?;
-    port(&want, &made.port, 3)?;
+    port(&want, &previous, &made.port, 3)?;
     pod_link(&want, &previous, &made.pod)
 }
 
@@ -122,6 +122,10 @@ const CHANGES: &[(Change, &str)] = &[
     (|m| m.port.up = false, "interface veth"),
     (|m| m.port.oper_up = false, "interface veth"),
     (|m| m.port.mtu = 1500, "interface veth"),
+    (
+        |m| m.result.interfaces[1].mtu = Some(1300),
+        "interface veth",
+    ),
     (|m| m.port.group = 0, "interface veth"),
     (|m| m.port.alias = "x".into(), "interface veth"),
     (

@@ -100,9 +100,10 @@ fn each_family_forwards_only_where_it_has_a_gateway() {
         required.collect::<Vec<_>>()
     };
     let (v4, v6) = (("10.1.2.3/16", ""), ("fd00::5/64", ""));
-    assert_eq!(forwarding(&[v4]), ["net/ipv4/ip_forward"]);
+    let of_v4 = ["net/ipv4/ip_forward", "net/ipv4/conf/cni0/forwarding"];
+    assert_eq!(forwarding(&[v4]), of_v4);
     assert_eq!(forwarding(&[v6]), ["net/ipv6/conf/all/forwarding"]);
-    assert_eq!(forwarding(&[v4, v6]).len(), 2);
+    assert_eq!(forwarding(&[v4, v6]).len(), 3);
 }
 
 #[test]
