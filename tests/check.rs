@@ -323,6 +323,12 @@ fn the_bridge_forwarding_and_the_reservation() {
             "sysctl net/ipv4/ip_forward is 0, not 1",
         ),
         (
+            "forwarding of the bridge off",
+            "echo 0 > /proc/sys/net/ipv4/conf/cni0/forwarding",
+            "echo 1 > /proc/sys/net/ipv4/conf/cni0/forwarding",
+            "sysctl net/ipv4/conf/cni0/forwarding is 0, not 1",
+        ),
+        (
             "the reservation gone",
             "rm $STORE/10.244.0.2",
             reserve,

@@ -28,7 +28,7 @@ fn attached(label: &str) -> Option<Attached> {
 const MAC: &str = "02:00:00:00:00:77";
 /// A result's place (a JSON pointer), what is there instead, and the plugin that notices, with
 /// which code and words.
-const TOLD: [(&str, &str, &str, u64, &str); 18] = [
+const TOLD: [(&str, &str, &str, u64, &str); 19] = [
     ("", "null", "bridge", 7, "Required prevResult missing"),
     ("", "null", "portmap", 7, "Required prevResult missing"),
     ("", "null", "bandwidth", 7, "must be called as a chained"),
@@ -50,6 +50,13 @@ const TOLD: [(&str, &str, &str, u64, &str); 18] = [
         "interface eth0 is not in prevResult",
     ),
     ("/interfaces/2/mac", MAC, "bridge", 101, MAC),
+    (
+        "/interfaces/1/mtu",
+        "1400",
+        "bridge",
+        101,
+        "has mtu 1500, not 1400",
+    ),
     (
         "/interfaces/2/mtu",
         "1400",
