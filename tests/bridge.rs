@@ -280,6 +280,20 @@ fn with_ipv6_off_by_default_in_the_pod() {
 }
 
 #[test]
+fn an_ipv6_address_stays_on_a_link_that_goes_down_and_up() {
+    let Some(node) = Node::new("keep") else {
+        return;
+    };
+    let pod = node.pod("pod");
+    let config = node.bridge_config(json!({ "ipam": dual_stack(&node) }));
+    add(&node, &pod, &config);
+    sh(&pod.namespace, "ip link set eth0 down; ip link set eth0 up");
+    for gateway in GATEWAYS {
+        pod.namespace.ping(at(gateway)).unwrap();
+    }
+}
+
+#[test]
 fn one_default_route_whoever_asks_for_it() {
     let routes4 = json!([{ "dst": "0.0.0.0/0" }]);
     let elsewhere = json!([{ "dst": "0.0.0.0/0", "gw": "10.244.0.7" }]);

@@ -352,3 +352,57 @@ fn a_packet_to_another_s_address_is_not_taken() {
     }
     expect_none(failed);
 }
+
+#[test]
+fn conditions_restrict_whom_a_port_serves() {
+    let keys = json!({
+        "conditionsV4": ["!", "-s", "192.0.2.1/32"],
+        "conditionsV6": ["-s", "fd00:10:244::/64"]
+    });
+    let Some(site) = Site::new("conditions", &[("portmap", keys)]) else {
+        return;
+    };
+    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+    let own = pod.namespace();
+    let node = &site.node.namespace;
+    let served = [
+        (node, "192.0.2.10:8080", "192.0.2.10"),
+        (own, "192.0.2.10:8080", "10.244.0.1"),
+        (own, "[2001:db8::10]:8080", "fd00:10:244::1"),
+    ];
+    let failed =
+        served.map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+    expect_none(failed.into_iter().flatten().collect());
+    for target in ["192.0.2.10:8080", "[2001:db8::10]:8080"] {
+        assert!(!is_answered(&site.outside, at(target)), "{target}");
+    }
+}
+
+#[test]
+fn another_s_chain_sets_the_mark() {
+    let keys = json!({ "externalSetMarkChain": "OTHERS-MARK" });
+    let Some(site) = Site::new("external", &[("portmap", keys)]) else {
+        return;
+    };
+    for tool in ["iptables", "ip6tables"] {
+        let lines = format!(
+            "{tool} -t nat -N OTHERS-MARK
+             {tool} -t nat -A OTHERS-MARK -j MARK --or-mark 0x4000
+             {tool} -t nat -A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE"
+        );
+        sh(&site.node.namespace, &lines);
+    }
+    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+    site.node.check(&site.list, &pod.pod).unwrap();
+    let table = [
+        (&site.outside, "192.0.2.10:8080", "192.0.2.1"),
+        (&site.node.namespace, "127.0.0.1:8080", "10.244.0.1"),
+        (pod.namespace(), "192.0.2.10:8080", "10.244.0.1"),
+        (pod.namespace(), "[2001:db8::10]:8080", "fd00:10:244::1"),
+    ];
+    let failed =
+        table.map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+    expect_none(failed.into_iter().flatten().collect());
+    let rules = site.node.snapshot(&site.list.name).rules.join("\n");
+    assert!(!rules.contains("CNI-HOSTPORT-SETMARK"), "{rules}");
+}
