@@ -26,11 +26,12 @@ impl<'a> Leftover<'a> {
     }
 
     /// The attachment's chain of that prefix, and, where the interface is not `eth0`, the one that a
-    /// reference plugin would have made for it and for all others of the container.
+    /// reference plugin would have made for it and for all others of the container; without any
+    /// address it could not be told whose that is.
     pub fn of(prefix: &str, owner: Owner, addresses: &'a [IpNet]) -> Vec<Self> {
         let own = Leftover::certain(names::chain(prefix, owner));
         let shared = names::shared_chain(prefix, owner);
-        if own.chain == shared {
+        if own.chain == shared || addresses.is_empty() {
             return vec![own];
         }
         let shared = Leftover {
@@ -223,4 +224,28 @@ fn check_rules(rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_of_several_interfaces_is_looked_at_only_where_addresses_tell() {
+        let addresses = ["10.1.2.2/24".parse().unwrap()];
+        for (ifname, addresses, chains) in [
+            ("eth0", &addresses[..], 1),
+            ("net1", &addresses[..], 2),
+            ("net1", &[], 1),
+        ] {
+            let owner = Owner {
+                network: "mynet",
+                container_id: "cont1",
+                ifname,
+            };
+            let left = Leftover::of("CNI-", owner, addresses);
+            assert_eq!(left.len(), chains, "{ifname} {addresses:?}");
+            assert!(left.iter().skip(1).all(|one| one.only == Some(addresses)));
+        }
+    }
 }
