@@ -48,6 +48,13 @@ fn a_pod_with_ports_and_rates() {
                 asked.clone(),
             )
         },
+        Case::new(
+            "0.2.0",
+            // Which the reference's bandwidth does not speak.
+            json!({ "/cniVersion": "0.2.0", "/plugins/2/type": "portmap" }),
+            json!({ "portMappings": ports() }),
+        ),
+        Case::new("0.3.0", json!({ "/cniVersion": "0.3.0" }), asked.clone()),
         Case::new("0.3.1", json!({ "/cniVersion": "0.3.1" }), asked.clone()),
         Case::new("0.4.0", json!({ "/cniVersion": "0.4.0" }), asked),
     ]);

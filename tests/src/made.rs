@@ -32,18 +32,19 @@ const POD_SYSCTLS: [&str; 4] = [
 pub struct Made(Vec<String>);
 
 impl Made {
-    /// What is there now; `result` names the host veth, where there is one.
+    /// What is there now, on a node with one pod.
     pub fn of(node: &Node, pod: &Pod, network: &str, result: &Value) -> Made {
+        let veth = host_veth(&node.namespace);
         let mut lines = [
             rules(node, network),
             store(&node.data.join(network)),
-            node_lines(&node.namespace, result),
+            node_lines(&node.namespace, &veth),
             pod_lines(&pod.namespace),
         ]
         .concat();
         lines.push(format!("result {result:#}"));
         let path = pod.namespace.path().display().to_string();
-        let hidden = [(host_veth(result), "HOSTVETH"), (path.as_str(), "POD")];
+        let hidden = [(veth.as_str(), "HOSTVETH"), (path.as_str(), "POD")];
         for (own, common) in hidden.into_iter().filter(|(own, _)| !own.is_empty()) {
             for line in &mut lines {
                 *line = line.replace(own, common);
@@ -62,10 +63,11 @@ impl Made {
     }
 }
 
-/// The host's end of the veth pair, as the bridge plugin's result names it.
-fn host_veth(result: &Value) -> &str {
-    let name = result.pointer("/interfaces/1/name");
-    name.and_then(Value::as_str).unwrap_or_default()
+/// The host's end of the only pod's veth pair, empty where there is none.
+fn host_veth(node: &Namespace) -> String {
+    let links = node.netlink().unwrap().links().unwrap();
+    let veth = links.into_iter().find(|link| link.name.starts_with("veth"));
+    veth.map_or_else(String::new, |link| link.name)
 }
 
 fn without_macs(line: &str) -> String {
@@ -109,8 +111,7 @@ fn store(folder: &Path) -> Vec<String> {
     entries.map(Result::unwrap).map(describe).collect()
 }
 
-fn node_lines(node: &Namespace, result: &Value) -> Vec<String> {
-    let veth = host_veth(result);
+fn node_lines(node: &Namespace, veth: &str) -> Vec<String> {
     [
         links(node),
         said(node, "ip -o address show scope global"),
