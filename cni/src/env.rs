@@ -90,7 +90,7 @@ pub struct Env {
     pub netns_override: bool,
     /// `CNI_IFNAME`; empty for GC, STATUS and VERSION.
     pub ifname: String,
-    /// `CNI_ARGS` as given.
+    /// `CNI_ARGS` as given; empty for GC, STATUS and VERSION, which are about no attachment.
     pub args: String,
     /// `CNI_PATH` as its folders.
     pub path: Vec<PathBuf>,
@@ -141,7 +141,11 @@ impl Env {
             netns: (!netns.is_empty()).then(|| PathBuf::from(netns)),
             netns_override: netns_override == "1" || netns_override.eq_ignore_ascii_case("true"),
             ifname: if attachment { ifname } else { String::new() },
-            args: get("CNI_ARGS"),
+            args: if attachment {
+                get("CNI_ARGS")
+            } else {
+                String::new()
+            },
             path: std::env::split_paths(&path)
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .collect(),
@@ -239,26 +243,32 @@ pub(crate) fn validate_container_id(id: &str) -> Result<(), Error> {
     Err(invalid("invalid characters in containerID (CNI_CONTAINERID)").details(shortened(id)))
 }
 
-/// As the kernel's `dev_valid_name` (net/core/dev.c), which takes at most 15 bytes.
-pub(crate) fn validate_ifname(name: &str) -> Result<(), Error> {
-    let refuse = |what: &str| {
-        invalid(format!(
-            "interface name {what} (CNI_IFNAME is {:?})",
-            shortened(name)
-        ))
-    };
-    if name.len() > 15 {
-        return Err(
-            refuse("is too long").details("interface name should be less than 16 characters")
-        );
+/// What an interface's name holds at most, in bytes (linux/if.h: `IFNAMSIZ` less its final NUL).
+const IFNAME_MAX: usize = 15;
+
+/// What is wrong with an interface's name, as the kernel's `dev_valid_name` (net/core/dev.c) sees it.
+pub(crate) fn ifname_flaw(name: &str) -> Option<&'static str> {
+    if name.len() > IFNAME_MAX {
+        return Some("is too long");
     }
     if name == "." || name == ".." {
-        return Err(refuse("is . or .."));
+        return Some("is . or ..");
     }
-    if name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace()) {
-        return Err(refuse("contains / or : or whitespace characters"));
-    }
-    Ok(())
+    name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+        .then_some("contains / or : or whitespace characters")
+}
+
+pub(crate) fn validate_ifname(name: &str) -> Result<(), Error> {
+    let Some(flaw) = ifname_flaw(name) else {
+        return Ok(());
+    };
+    let shown = shortened(name);
+    let error = invalid(format!("interface name {flaw} (CNI_IFNAME is {shown:?})"));
+    Err(if name.len() > IFNAME_MAX {
+        error.details("interface name should be less than 16 characters")
+    } else {
+        error
+    })
 }
 
 #[cfg(test)]
@@ -342,8 +352,9 @@ mod tests {
     fn what_is_not_needed_is_not_validated() {
         let bad = [("CNI_CONTAINERID", "a b"), ("CNI_IFNAME", "a/b")];
         for command in [Command::Gc, Command::Status, Command::Version] {
-            let env = read(command, &bad).unwrap();
+            let env = read(command, &[bad, [("CNI_ARGS", "A"); 2]].concat()).unwrap();
             assert_eq!((env.container_id.as_str(), env.ifname.as_str()), ("", ""));
+            assert_eq!(env.args, "");
         }
     }
 

@@ -95,6 +95,13 @@ impl Error {
         Self::new(code::SYSTEM, msg)
     }
 
+    /// The same reason, as STATUS says it: ADD cannot be served (code 50).
+    #[must_use]
+    pub fn not_available(mut self) -> Self {
+        self.code = code::NOT_AVAILABLE;
+        self
+    }
+
     /// CHECK found something gone or changed (code 101).
     pub fn check(msg: impl Into<String>) -> Self {
         Self::new(code::CHECK_FAILED, msg)

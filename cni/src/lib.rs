@@ -16,6 +16,7 @@ mod plugin;
 mod result;
 pub mod runtime;
 mod undo;
+mod valid;
 mod version;
 
 pub use attachment::Attachment;

@@ -166,7 +166,10 @@ fn perform<P: Plugin>(plugin: &P, request: Request) -> Result<Answer, Error> {
         }
         Command::Del => plugin.del(&request)?,
         Command::Gc => plugin.gc(&request)?,
-        Command::Status => plugin.status(&request)?,
+        Command::Status => {
+            request.config.validate_common()?;
+            plugin.status(&request)?;
+        }
         Command::Version => {}
     }
     Ok(Answer::default())
