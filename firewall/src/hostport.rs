@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::garbage::Garbage;
 use crate::iptables::Tool;
 use crate::names;
 use crate::rule::{Family, Rule};
@@ -148,9 +149,24 @@ pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Vec<(
     for prefix in [rules::PREFIX, rules::LEGACY_PREFIX] {
         leftovers.extend(Leftover::of(prefix, owner, addresses));
     }
-    let removed = verbs::delete(&leftovers, expected)?;
+    verbs::delete(&leftovers, expected).map(forwardings)
+}
+
+/// Removes whatever rules attachments of the network have, of both families, in both iptables
+/// variants' form, except those of the `valid` ones. Returns the forwardings that were removed, as
+/// [`delete`] does, also beside an error.
+///
+/// # Errors
+/// What is still there, or may be.
+pub fn gc(network: &str, valid: &[Owner]) -> (Vec<(Family, Mapping)>, Result<()>) {
+    let garbage = rules::KINDS.map(|kind| Garbage::new(kind, network, valid));
+    let (removed, done) = verbs::gc(&garbage);
+    (forwardings(removed), done)
+}
+
+fn forwardings(rules: Vec<(Family, Rule)>) -> Vec<(Family, Mapping)> {
     let mapping = |(family, rule): (Family, Rule)| Some((family, rules::read(&rule)?));
-    Ok(removed.into_iter().filter_map(mapping).collect())
+    rules.into_iter().filter_map(mapping).collect()
 }
 
 /// Whether every rule is there, the attachment's own in their order, and those that all

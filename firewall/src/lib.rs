@@ -3,10 +3,12 @@
 //! [`masquerade`] and [`hostport`] say which rules an attachment should have; each rule is its line
 //! as `iptables-save` prints it, and that one line is sent, compared by CHECK and turned into a
 //! deletion. Inside, `ruleset` makes batches of such lines, `verbs` applies them to both families,
-//! `iptables` runs the programs, and `probe` asks the kernel whether there is anything to do.
+//! `garbage` finds what attachments that are no more have left, `iptables` runs the programs, and
+//! `probe` asks the kernel whether there is anything to do.
 //! Nothing here knows of CNI.
 
 mod error;
+mod garbage;
 pub mod hostport;
 mod iptables;
 mod lock;

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 
+use crate::garbage::{Garbage, Kind};
 use crate::iptables;
 use crate::names;
 use crate::rule::{Family, Rule, address_match, quote};
@@ -42,6 +43,20 @@ pub fn add(owner: Owner, addresses: &[IpNet]) -> Result<()> {
 /// Only where rules are still there, or may be and no tool can tell (`expected`).
 pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<()> {
     verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected).map(drop)
+}
+
+/// Removes whatever rules attachments of the network have, of both families, in both iptables
+/// variants' form, except those of the `valid` ones.
+///
+/// # Errors
+/// What is still there, or may be.
+pub fn gc(network: &str, valid: &[Owner]) -> Result<()> {
+    let kind = Kind {
+        prefix: PREFIX,
+        words: "",
+    };
+    let (_, done) = verbs::gc(&[Garbage::new(kind, network, valid)]);
+    done
 }
 
 /// Whether every rule is there, in its order.

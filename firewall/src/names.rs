@@ -11,6 +11,9 @@ const MAX_CHAIN_LEN: usize = 28;
 /// longer ones silently.
 const MAX_COMMENT_LEN: usize = 255;
 
+/// What a host port's comment begins with.
+pub const HOSTPORT_WORDS: &str = "dnat ";
+
 /// The name of a chain of the attachment. `eth0` gives [`shared_chain`], so that the reference
 /// plugins find it; with any other name the interface is hashed in, so that two interfaces of one
 /// container in one network have chains of their own. The separator is in no name of the three.
@@ -43,13 +46,18 @@ pub fn hash(parts: &[&str], digits: usize) -> String {
     text
 }
 
+/// Whether a name is that of an attachment's chain of the prefix, whosever.
+pub fn is_chain(prefix: &str, name: &str) -> bool {
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.len() == MAX_CHAIN_LEN
+        && name
+            .strip_prefix(prefix)
+            .is_some_and(|hash| hash.bytes().all(hex))
+}
+
 /// The comment of the attachment's masquerade rules.
 pub fn masquerade_comment(owner: Owner) -> String {
-    let mut comment = format!(
-        "name: {} id: {}",
-        go_quote(owner.network),
-        go_quote(owner.container_id)
-    );
+    let mut comment = comment("", owner);
     truncate(&mut comment, MAX_COMMENT_LEN);
     comment
 }
@@ -57,16 +65,30 @@ pub fn masquerade_comment(owner: Owner) -> String {
 /// The comment of the attachment's entries in `CNI-HOSTPORT-DNAT`. One that is too long is cut to
 /// 253 bytes and gets three dots, of which iptables keeps two.
 pub fn hostport_comment(owner: Owner) -> String {
-    let mut comment = format!(
-        "dnat name: {} id: {}",
-        go_quote(owner.network),
-        go_quote(owner.container_id)
-    );
+    let mut comment = comment(HOSTPORT_WORDS, owner);
     if comment.len() > MAX_COMMENT_LEN {
         truncate(&mut comment, MAX_COMMENT_LEN - 2);
         comment.push_str("..");
     }
     comment
+}
+
+fn comment(words: &str, owner: Owner) -> String {
+    head(words, owner.network) + &go_quote(owner.container_id)
+}
+
+/// What the comments of all attachments of a network begin with, up to the id.
+fn head(words: &str, network: &str) -> String {
+    format!("{words}name: {} id: ", go_quote(network))
+}
+
+/// Whether a comment that begins with `words` is of an attachment of the network; `None` for what
+/// is no such comment. A network whose name fills the comment, so that not all of it is there, is
+/// told from no other that begins so: its comments are taken for another's.
+pub fn is_of_network(comment: &str, words: &str, network: &str) -> Option<bool> {
+    let rest = comment.strip_prefix(words)?;
+    rest.starts_with("name: \"")
+        .then(|| comment.starts_with(&head(words, network)))
 }
 
 /// Cuts to at most `max` bytes, between characters.
@@ -157,6 +179,66 @@ mod tests {
             hostport_comment(owner("test", "id", "eth0")),
             r#"dnat name: "test" id: "id""#
         );
+    }
+
+    #[test]
+    fn only_chains_of_attachments_are_named_so() {
+        let ours = owner("mynet", "cont1", "eth0");
+        for prefix in ["CNI-", "CNI-DN-"] {
+            assert!(is_chain(prefix, &chain(prefix, ours)));
+        }
+        assert!(!is_chain("CNI-", &chain("CNI-DN-", ours)));
+        for name in [
+            "CNI-HOSTPORT-SETMARK",
+            "CNI-",
+            "CNI-C729EC77C46FA9B53D651AF8",
+        ] {
+            assert!(!is_chain("CNI-", name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_comment_tells_its_network() {
+        let of = |network: &str| masquerade_comment(owner(network, "id", "eth0"));
+        let is_ours = |comment: &str| is_of_network(comment, "", "net");
+        assert_eq!(is_ours(&of("net")), Some(true));
+        // Parts of the name, more than the name, and what would end its quotes.
+        for other in ["ne", "net1", "net\" id: \"x", "net\\", "\"net", ""] {
+            assert_eq!(is_ours(&of(other)), Some(false), "{other}");
+        }
+        let port = hostport_comment(owner("net", "id", "eth0"));
+        assert_eq!(is_of_network(&port, "dnat ", "net"), Some(true));
+        assert_eq!(is_of_network(&port, "dnat ", "ne"), Some(false));
+        for comment in [
+            &port,
+            "",
+            "name",
+            "name: net id: id",
+            "a name: \"net\" id: \"x\"",
+        ] {
+            assert_eq!(is_ours(comment), None, "{comment}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_fills_a_comment_is_told_from_none() {
+        let id = "x".repeat(300);
+        for length in [1, 200, 235, 239, 240, 241, 250, 255, 300] {
+            let network = "n".repeat(length);
+            let comment = masquerade_comment(owner(&network, &id, "eth0"));
+            let fits = head("", &network).len() <= MAX_COMMENT_LEN;
+            assert_eq!(
+                is_of_network(&comment, "", &network),
+                Some(fits),
+                "{length}"
+            );
+            let longer = masquerade_comment(owner(&(network.clone() + "n"), &id, "eth0"));
+            assert_eq!(
+                is_of_network(&longer, "", &network),
+                Some(false),
+                "{length}"
+            );
+        }
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl Listing {
         listing
     }
 
+    /// All rules, in their order.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
     /// Whether the chain is there.
     pub fn has_chain(&self, chain: &str) -> bool {
         self.chains.iter().any(|name| name == chain)

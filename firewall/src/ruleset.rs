@@ -135,7 +135,7 @@ pub fn not_found(rule: &Rule) -> String {
 
 /// The batch that removes a chain and all that leads to it, and the rules that go with it; both
 /// empty where it is not there.
-pub fn removal_batch(listing: &Listing, chain: &str) -> (Vec<String>, Vec<Rule>) {
+fn removal_batch(listing: &Listing, chain: &str) -> (Vec<String>, Vec<Rule>) {
     if !listing.has_chain(chain) {
         return (Vec::new(), Vec::new());
     }
@@ -144,6 +144,20 @@ pub fn removal_batch(listing: &Listing, chain: &str) -> (Vec<String>, Vec<Rule>)
     batch.extend([format!("-F {chain}"), format!("-X {chain}")]);
     let own = listing.rules_in(chain).cloned();
     (batch, entries.into_iter().chain(own).collect())
+}
+
+/// As [`removal_batch`], for several chains.
+pub fn removal(
+    listing: &Listing,
+    chains: impl IntoIterator<Item = impl AsRef<str>>,
+) -> (Vec<String>, Vec<Rule>) {
+    let (mut batch, mut rules) = (Vec::new(), Vec::new());
+    for chain in chains {
+        let (lines, gone) = removal_batch(listing, chain.as_ref());
+        batch.extend(lines);
+        rules.extend(gone);
+    }
+    (batch, rules)
 }
 
 /// The addresses that a chain's rules are about: sources of the rules that lead to it, and where

@@ -2,10 +2,11 @@
 
 use ipnet::IpNet;
 
+use crate::garbage::Garbage;
 use crate::iptables::{Tool, Variant};
 use crate::lock::Lock;
 use crate::names;
-use crate::probe::{self, Presence};
+use crate::probe::{self, Names, Presence};
 use crate::rule::{Family, Listing, Rule};
 use crate::ruleset::{self, RuleSet};
 use crate::{Error, Owner, Result};
@@ -168,12 +169,7 @@ fn delete_variant(
     };
     let removed = tool.change(|listing| {
         let ours = leftovers.iter().filter(|left| left.is_ours(listing));
-        ours.map(|left| ruleset::removal_batch(listing, &left.chain))
-            .fold((Vec::new(), Vec::new()), |mut all, (batch, rules)| {
-                all.0.extend(batch);
-                all.1.extend(rules);
-                all
-            })
+        ruleset::removal(listing, ours.map(|left| &left.chain))
     })?;
     // A program that is not of the variant that its name or place suggests has seen nothing.
     let certain = leftovers.iter().filter(|left| left.only.is_none());
@@ -184,6 +180,53 @@ fn delete_variant(
             format!("{} does not see it", tool.name()),
         )),
         _ => Ok(removed),
+    }
+}
+
+/// Removes the garbage and all that leads to it, from the tables of both families and variants, each
+/// by one listing. Where the kernel says that there can be none, no process is started. Returns the
+/// rules that were removed, each with its family, also where something else could not be.
+pub fn gc(garbage: &[Garbage]) -> (Vec<(Family, Rule)>, Result<()>) {
+    let mut removed = Vec::new();
+    let mut errors = Vec::new();
+    for (family, variant) in Family::ALL
+        .into_iter()
+        .flat_map(|family| Variant::ALL.map(|variant| (family, variant)))
+    {
+        match gc_variant(family, variant, garbage) {
+            Ok(rules) => removed.extend(rules.into_iter().map(|rule| (family, rule))),
+            Err(error) => errors.push(error),
+        }
+    }
+    (removed, Error::all(errors))
+}
+
+fn gc_variant(family: Family, variant: Variant, garbage: &[Garbage]) -> Result<Vec<Rule>> {
+    let may_be = |name: &String| garbage.iter().any(|kind| kind.may_be(name));
+    let candidates = match probe::names(family, variant) {
+        Names::Known(names) => Some(names.into_iter().filter(may_be).collect::<Vec<_>>()),
+        Names::Hidden => None,
+        Names::Unknown => return Ok(Vec::new()),
+    };
+    if candidates.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let unseen = |why: String| {
+        Error::StillThere(format!(
+            "rules of attachments that are no more may still be in {family} table nat: {why}"
+        ))
+    };
+    let tool = Tool::of_variant(family, variant).map_err(|error| unseen(error.to_string()))?;
+    let (removed, seen) = tool.change(|listing| {
+        let is_seen = |names: &Vec<String>| names.iter().any(|name| listing.has_chain(name));
+        let chains = garbage.iter().flat_map(|kind| kind.chains(listing));
+        let (batch, rules) = ruleset::removal(listing, chains);
+        (batch, (rules, candidates.as_ref().is_none_or(is_seen)))
+    })?;
+    // A program that is not of the variant that its name or place suggests sees another table.
+    match seen {
+        true => Ok(removed),
+        false => Err(unseen(format!("{} does not see them", tool.name()))),
     }
 }
 

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use super::{HostPorts, Mapping, Mark, Protocol};
 use crate::Owner;
+use crate::garbage::Kind;
 use crate::names;
 use crate::rule::{Family, Rule, address_match, quote};
 use crate::ruleset::{Place, RuleSet, Shared};
@@ -14,6 +15,18 @@ use crate::ruleset::{Place, RuleSet, Shared};
 pub const PREFIX: &str = "CNI-DN-";
 /// Of the chain that the reference plugins' first releases made beside it, to be removed.
 pub const LEGACY_PREFIX: &str = "CNI-SN-";
+
+/// Both, with what the comments of the rules that lead to them begin with.
+pub const KINDS: [Kind; 2] = [
+    Kind {
+        prefix: PREFIX,
+        words: names::HOSTPORT_WORDS,
+    },
+    Kind {
+        prefix: LEGACY_PREFIX,
+        words: "snat ",
+    },
+];
 
 const DNAT: &str = "CNI-HOSTPORT-DNAT";
 const SETMARK: &str = "CNI-HOSTPORT-SETMARK";

@@ -195,3 +195,24 @@ pub fn script(path: &Path, what: &str) {
 pub fn runs() -> usize {
     std::fs::read_to_string(tools().join("count")).map_or(0, |text| text.lines().count())
 }
+
+/// Puts a program that only fails in place of each, of both variants.
+pub fn break_tools() {
+    for program in ["iptables", "ip6tables"] {
+        for variant in ["", "-nft", "-legacy"] {
+            for suffix in ["", "-restore"] {
+                let name = format!("{program}{variant}{suffix}");
+                script(&tools().join(name), "exit 1");
+            }
+        }
+    }
+}
+
+/// Takes all programs away.
+pub fn hide_tools() {
+    std::fs::remove_dir_all(tools()).unwrap();
+    for folder in ["/usr/sbin", "/sbin"] {
+        let (tmpfs, none) = (Some("tmpfs"), None::<&str>);
+        nix::mount::mount(tmpfs, folder, tmpfs, nix::mount::MsFlags::empty(), none).unwrap();
+    }
+}

@@ -4,8 +4,8 @@ use firewall::hostport::{self, Protocol};
 use firewall::{Error, Family, Owner, masquerade};
 
 use crate::common::{
-    in_namespace, is_ordinary_user, mapping, nets, owner, rules_with, run, runs, save, script,
-    tools, variants,
+    break_tools, hide_tools, in_namespace, is_ordinary_user, mapping, nets, owner, rules_with, run,
+    runs, save, variants,
 };
 use crate::{DN, MASQ, add_pod, check_pod, delete_pod};
 
@@ -118,16 +118,7 @@ fn two_interfaces_of_one_pod_do_not_collide() {
 #[test]
 fn where_nothing_is_no_process_is_started() {
     in_namespace(|| {
-        for program in ["iptables", "ip6tables"] {
-            for variant in ["", "-nft", "-legacy"] {
-                for suffix in ["", "-restore"] {
-                    script(
-                        &tools().join(format!("{program}{variant}{suffix}")),
-                        "exit 1",
-                    );
-                }
-            }
-        }
+        break_tools();
         // Of an ordinary user's legacy tables nobody knows without looking.
         let expected = !is_ordinary_user();
         masquerade::delete(owner("cont1"), &[], expected).unwrap();
@@ -141,17 +132,7 @@ fn without_any_tool_delete_names_what_is_there() {
     in_namespace(|| {
         add_pod("cont1");
         let kept = save("iptables");
-        std::fs::remove_dir_all(tools()).unwrap();
-        for folder in ["/usr/sbin", "/sbin"] {
-            let hidden = nix::mount::mount(
-                Some("tmpfs"),
-                folder,
-                Some("tmpfs"),
-                nix::mount::MsFlags::empty(),
-                None::<&str>,
-            );
-            hidden.unwrap();
-        }
+        hide_tools();
         assert!(matches!(
             masquerade::preflight(&nets(&["10.1.2.2/24"])),
             Err(Error::NoTool("iptables"))

@@ -7,6 +7,7 @@ mod add;
 mod check;
 mod common;
 mod delete;
+mod gc;
 
 use common::{mapping, nets, owner, ports};
 use firewall::hostport::{self, Mapping, Protocol};
