@@ -104,24 +104,16 @@ impl<'a> Want<'a> {
 
     /// Refuses what the kernel would refuse half-way.
     fn usable(&self) -> Result<(), Error> {
-        for IpConfig {
-            address, gateway, ..
-        } in &self.ips
-        {
-            if gateway.is_some_and(|gateway| gateway.is_ipv6() != is_ipv6(*address)) {
+        let addresses = self
+            .ips
+            .iter()
+            .map(|ip| (ip.gateway, "address", ip.address));
+        let routes = self.routes.iter();
+        let routes = routes.map(|route| (route.gw, "route destination", route.dst));
+        for (gateway, what, net) in addresses.chain(routes) {
+            if let Some(gateway) = gateway.filter(|gateway| gateway.is_ipv6() != is_ipv6(net)) {
                 return Err(Error::config(format!(
-                    "gateway {gateway:?} and address {address} are not of one family"
-                )));
-            }
-        }
-        for route in &self.routes {
-            if route
-                .gw
-                .is_some_and(|gw| gw.is_ipv6() != is_ipv6(route.dst))
-            {
-                return Err(Error::config(format!(
-                    "gateway {:?} and destination {} of a route are not of one family",
-                    route.gw, route.dst
+                    "gateway {gateway} and {what} {net} are not of one family"
                 )));
             }
         }

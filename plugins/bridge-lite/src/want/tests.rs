@@ -189,11 +189,15 @@ fn what_the_kernel_would_refuse_is_refused_before() {
     type Pairs<'a> = &'a [(&'a str, &'a str)];
     let table: [(Pairs, Pairs, &str); 4] = [
         (&[], &[], "IPAM plugin returned missing IP config"),
-        (&[("10.1.0.2/16", "fd00::1")], &[], "gateway"),
+        (
+            &[("10.1.0.2/16", "fd00::1")],
+            &[],
+            "gateway fd00::1 and address 10.1.0.2/16 are",
+        ),
         (
             &[("10.1.0.2/16", "")],
             &[("fd00::/64", "10.1.0.1")],
-            "gateway",
+            "gateway 10.1.0.1 and route destination fd00::/64 are",
         ),
         (&[("fd00::2/64", "")], &[], "mtu: 1279"),
     ];
