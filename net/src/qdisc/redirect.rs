@@ -58,6 +58,16 @@ impl Netlink {
         Ok(whole.flat_map(targets).collect())
     }
 
+    /// Indexes of the links that filters on the link's ingress redirect anything to. None where the
+    /// link is gone.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn redirect_targets(&self, index: u32) -> Result<Vec<u32>> {
+        let filters = self.filters(index)?;
+        Ok(filters.iter().flat_map(targets).collect())
+    }
+
     /// Whether there are any filters on the link's ingress, whatever they do.
     ///
     /// # Errors
@@ -85,8 +95,7 @@ impl Netlink {
     }
 
     fn redirects_to(&self, index: u32, target: u32) -> Result<bool> {
-        let filters = self.filters(index)?;
-        Ok(filters.iter().any(|one| targets(one).contains(&target)))
+        Ok(self.redirect_targets(index)?.contains(&target))
     }
 
     fn filters(&self, index: u32) -> Result<Vec<TcMessage>> {

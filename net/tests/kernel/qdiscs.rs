@@ -154,6 +154,25 @@ fn a_redirect_of_tc_with_two_actions_is_one() {
 }
 
 #[test]
+fn who_redirects_some_packets_is_told_of_too() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.host.index;
+    lab.node.create_ifb("bwp0", None, 0, 1400).expect("ifb");
+    let ifb = link(&lab.node, "bwp0").index;
+    lab.node.ensure_ingress(index).expect("ingress");
+    let targets = || lab.node.redirect_targets(index).expect("targets");
+    assert_eq!(targets(), [0; 0]);
+    let add = "filter add dev veth0 parent ffff: protocol ip pref 1 u32 match ip src 192.0.2.1 \
+               action mirred egress redirect dev bwp0";
+    if tc(&lab.node_netns, add).is_none() {
+        return;
+    }
+    assert_eq!(lab.node.redirects(index).expect("redirects"), [0; 0]);
+    assert_eq!(targets(), [ifb]);
+    assert_eq!(lab.node.redirect_targets(9999).expect("no link"), [0; 0]);
+}
+
+#[test]
 fn another_s_u32_filter_stays_and_ours_leaves_no_table() {
     let Some(lab) = Lab::new() else { return };
     let index = lab.host.index;
