@@ -49,6 +49,16 @@ pub fn is_unmarked(link: &Link) -> bool {
     link.alias.is_empty() && link.group == 0
 }
 
+/// Whether the link is of the network, whichever attachment's: the alias says so in words. Where it
+/// says nothing, as a hash, or before it is set, the group does.
+pub fn is_of_network(link: &Link, network: &str) -> bool {
+    let words: Vec<&str> = link.alias.split('/').collect();
+    match words.as_slice() {
+        [named, _, _] => *named == network,
+        _ => link.group == group_of(network),
+    }
+}
+
 /// An interface's name: `prefix`, then as many hex digits of the hash as fit.
 pub fn name(prefix: &str, hash: &[u8]) -> String {
     let mut name = prefix.to_owned() + &hex(hash);
@@ -99,6 +109,33 @@ mod tests {
         let (one, other) = (alias(&format!("{longest}1")), alias(&format!("{longest}2")));
         assert_eq!(one.len(), "sha256:".len() + 64);
         assert_ne!(one, other);
+    }
+
+    #[test]
+    fn a_link_tells_its_network() {
+        let link = |group: u32, alias: &str| Link {
+            group,
+            alias: alias.to_owned(),
+            ..Link::default()
+        };
+        let (net, other) = (group_of("net"), group_of("net1"));
+        for (group, alias, expected) in [
+            (net, "net/c/eth0", true),
+            (0, "net/c/eth0", true),
+            (net, "net1/c/eth0", false),
+            (other, "net1/c/eth0", false),
+            (net, "ne/c/eth0", false),
+            (net, "", true),
+            (net, "sha256:00", true),
+            (net, "uplink of the pod", true),
+            (other, "sha256:00", false),
+            (other, "net", false),
+            (0, "", false),
+            (0, "net/c", false),
+        ] {
+            let link = link(group, alias);
+            assert_eq!(is_of_network(&link, "net"), expected, "{link:?}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn del(request: &Request) -> Result<(), Error> {
 }
 
 /// Takes from the host veth what ADD put there; qdiscs and filters of others stay.
-fn unshape(node: &Netlink, host: &Link, ifbs: &[Link]) -> net::Result<()> {
+pub fn unshape(node: &Netlink, host: &Link, ifbs: &[Link]) -> net::Result<()> {
     for target in ifbs.iter().map(|ifb| ifb.index).chain([GONE]) {
         node.delete_redirect(host.index, target)?;
     }

@@ -5,6 +5,9 @@ use cni::Attachment;
 use net::Link;
 use sha2::{Digest, Sha256, Sha512};
 
+/// What every ifb's name begins with.
+const PREFIX: &str = "bwp";
+
 /// Name and marks of an attachment's ifb, all derived from the attachment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -38,6 +41,16 @@ impl Identity {
     }
 }
 
+/// Whether the link is an ifb as the reference plugin makes them: by its name, and without any marks.
+pub fn is_reference_ifb(link: &Link) -> bool {
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let hash = link.name.strip_prefix(PREFIX);
+    link.kind == "ifb"
+        && marks::is_unmarked(link)
+        && link.name.len() == marks::NAME_MAX
+        && hash.is_some_and(|hash| hash.bytes().all(hex))
+}
+
 /// The name that the reference plugin gives: one for all interfaces that the container has in the
 /// network.
 pub fn reference_name(attachment: &Attachment) -> String {
@@ -48,7 +61,7 @@ pub fn reference_name(attachment: &Attachment) -> String {
 }
 
 fn name_of(text: &str) -> String {
-    marks::name("bwp", &Sha512::digest(text))
+    marks::name(PREFIX, &Sha512::digest(text))
 }
 
 #[cfg(test)]
@@ -92,6 +105,37 @@ mod tests {
             }
             assert_eq!(one.name.len(), marks::NAME_MAX);
         }
+    }
+
+    #[test]
+    fn an_ifb_of_the_reference_plugin() {
+        let theirs = Link {
+            name: "bwpa8eda89404b7".to_string(),
+            kind: "ifb".to_string(),
+            ..Link::default()
+        };
+        assert!(is_reference_ifb(&theirs));
+        for name in [
+            "bwpa8eda89404b",
+            "bwpa8eda89404B7",
+            "bwqa8eda89404b7",
+            "bwp-speed-test0",
+        ] {
+            let other = Link {
+                name: name.to_string(),
+                ..theirs.clone()
+            };
+            assert!(!is_reference_ifb(&other), "{name}");
+        }
+        let marked = Link {
+            group: 1,
+            ..theirs.clone()
+        };
+        let dummy = Link {
+            kind: "dummy".to_string(),
+            ..theirs
+        };
+        assert!(!is_reference_ifb(&marked) && !is_reference_ifb(&dummy));
     }
 
     #[test]

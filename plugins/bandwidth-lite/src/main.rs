@@ -3,12 +3,13 @@
 //! Towards the pod, the bucket is at the root of the host's end of its veth pair. From the pod,
 //! what comes in there is redirected to an ifb with a bucket at its root. [`config`] says what was
 //! asked for, [`want`] what should then exist; [`add`], [`del`] and [`check`] make it, unmake it
-//! and compare it.
+//! and compare it. [`gc`] unmakes what nobody has asked to unmake.
 
 mod add;
 mod check;
 mod config;
 mod del;
+mod gc;
 mod identity;
 mod place;
 mod tbf;
@@ -44,6 +45,10 @@ impl Plugin for Bandwidth {
 
     fn check(&self, request: &Request) -> Result<(), Error> {
         check::check(request)
+    }
+
+    fn gc(&self, request: &Request) -> Result<(), Error> {
+        gc::gc(request)
     }
 }
 

@@ -1,7 +1,7 @@
 //! CNI plugin `bridge`: connects a pod to a bridge on the node.
 //!
 //! [`config`] says what was asked for, [`want`] what should then exist; [`add`], [`del`] and
-//! [`check`] make it, unmake it and compare it.
+//! [`check`] make it, unmake it and compare it. [`gc`] unmakes what nobody has asked to unmake.
 
 mod add;
 mod bridge;
@@ -11,6 +11,7 @@ mod config;
 mod del;
 #[cfg(test)]
 mod fixture;
+mod gc;
 mod identity;
 mod place;
 mod pod;
@@ -40,7 +41,7 @@ impl Plugin for BridgePlugin {
     }
 
     fn gc(&self, request: &Request) -> Result<(), Error> {
-        hand_on(Command::Gc, request)
+        gc::gc(request)
     }
 
     fn status(&self, request: &Request) -> Result<(), Error> {

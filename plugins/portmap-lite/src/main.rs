@@ -1,12 +1,14 @@
 //! CNI plugin `portmap`: makes ports of the node lead to a pod.
 //!
 //! [`config`] says what was asked for, [`pod`] where it leads; [`add`], [`del`] and [`check`] make
-//! it, unmake it and compare it. The rules are the crate `firewall`'s.
+//! it, unmake it and compare it; [`gc`] unmakes what nobody has asked to unmake. The rules are the
+//! crate `firewall`'s.
 
 mod add;
 mod check;
 mod config;
 mod del;
+mod gc;
 mod localnet;
 mod pod;
 mod stale;
@@ -31,6 +33,10 @@ impl Plugin for PortmapPlugin {
 
     fn check(&self, request: &Request) -> Result<(), Error> {
         check::check(request)
+    }
+
+    fn gc(&self, request: &Request) -> Result<(), Error> {
+        gc::gc(request)
     }
 }
 
