@@ -2,11 +2,13 @@
 
 mod allocate;
 mod config;
+mod gc;
 mod lock;
 mod plugin;
 mod range;
 mod record;
 mod resolv;
+mod status;
 mod store;
 
 use std::process::ExitCode;

@@ -8,11 +8,11 @@ use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request};
 
 use crate::allocate::{self, Known, Lease, NoAddress};
 use crate::config::{Settings, store_path};
-use crate::resolv;
-use crate::store::{Locked, Store, io_error};
+use crate::store::{Locked, Store};
+use crate::{gc, resolv, status};
 
 /// How long another process may hold the store's lock before we give up.
-const LOCK_DEADLINE: Duration = Duration::from_secs(30);
+pub const LOCK_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The plugin.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Plugin for HostLocal {
     fn add(&self, request: &Request) -> Result<AddResult, Error> {
         let settings = Settings::read(request)?;
         let dns = match &settings.resolv_conf {
-            Some(path) => read_resolv_conf(path)?,
+            Some(path) => resolv::read(path)?,
             None => Dns::default(),
         };
         let leases = reserve(
@@ -88,6 +88,14 @@ impl Plugin for HostLocal {
             Err(missing())
         }
     }
+
+    fn gc(&self, request: &Request) -> Result<(), Error> {
+        gc::gc(request)
+    }
+
+    fn status(&self, request: &Request) -> Result<(), Error> {
+        status::status(request)
+    }
 }
 
 /// Chooses one address from every set and reserves them, or none.
@@ -147,9 +155,4 @@ fn ip_config(lease: &Lease) -> IpConfig {
         gateway: Some(lease.gateway),
         interface: None,
     }
-}
-
-fn read_resolv_conf(path: &Path) -> Result<Dns, Error> {
-    let text = std::fs::read(path).map_err(|error| io_error("open", path, &error))?;
-    Ok(resolv::parse(&String::from_utf8_lossy(&text)))
 }

@@ -1,5 +1,6 @@
 //! Ranges of addresses: pure values, checked when they are made.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -169,6 +170,25 @@ impl RangeSet {
         self.0.iter().any(|a| other.0.iter().any(|b| a.overlaps(b)))
     }
 
+    /// How many addresses it can give: all but the gateways.
+    pub fn capacity(&self) -> u128 {
+        let size = |range: &Range| {
+            number(range.end)
+                .abs_diff(number(range.start))
+                .saturating_add(1)
+        };
+        let sizes = self.0.iter().map(size);
+        let gateways = self.0.iter().map(|range| range.gateway);
+        let gateways: BTreeSet<IpAddr> = gateways.filter(|ip| self.contains(*ip)).collect();
+        let all = sizes.fold(0, u128::saturating_add);
+        all.saturating_sub(gateways.len() as u128)
+    }
+
+    /// Whether it can give the address.
+    pub fn gives(&self, ip: IpAddr) -> bool {
+        self.contains(ip) && !self.is_gateway(ip)
+    }
+
     /// Every address once, each with its range, beginning behind `last` and ending with it; with
     /// no `last`, or one that is not of the set, from the first range's first address. The ranges
     /// follow each other in their order.
@@ -207,6 +227,13 @@ impl fmt::Display for RangeSet {
 /// Whether it is an IPv4 address in IPv6 clothes (::ffff:a.b.c.d), which has two texts.
 pub fn is_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
+}
+
+fn number(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => ip.to_bits().into(),
+        IpAddr::V6(ip) => ip.to_bits(),
+    }
 }
 
 fn whole(range: &Range) -> impl Iterator<Item = (IpAddr, &Range)> {

@@ -40,6 +40,25 @@ pub fn holder(content: &[u8], attachment: &Attachment) -> Holder {
     }
 }
 
+/// Whether a file named by an address holds it for nobody who is valid; `is_valid` is asked for the
+/// container, and for its interface where the file names one. What is no reservation is somebody's,
+/// and is none of ours; only a file without any content is what a power loss left of one.
+pub fn is_garbage(content: &[u8], is_valid: impl Fn(&str, Option<&str>) -> bool) -> bool {
+    let content = trim(content);
+    if content.is_empty() {
+        return true;
+    }
+    let Ok(content) = std::str::from_utf8(content) else {
+        return false;
+    };
+    let (id, ifname) = match content.split_once("\r\n") {
+        Some((id, ifname)) => (id, Some(ifname)),
+        None => (content, None),
+    };
+    let blank = |ifname: &str| ifname.contains(|c: char| c.is_whitespace());
+    is_identifier(id) && !ifname.is_some_and(blank) && !is_valid(id, ifname)
+}
+
 /// The content on one line, for a person.
 pub fn describe(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(trim(content));
@@ -100,6 +119,34 @@ mod tests {
         ];
         for (content, expected) in cases {
             assert_eq!(holder(content, &attachment()), *expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_of_nobody_valid() {
+        let is_valid = |id: &str, ifname: Option<&str>| {
+            id == "abc" && ifname.is_none_or(|ifname| ifname == "eth0")
+        };
+        let cases: &[(&[u8], bool)] = &[
+            (b"abc\r\neth0", false),
+            (b" abc\r\neth0\n", false),
+            (b"abc", false),
+            (b"abc\r\n", false),
+            (b"abc\r\neth1", true),
+            (b"ab\r\neth0", true),
+            (b"abcd\r\neth0", true),
+            (b"abcd\n", true),
+            (b"", true),
+            (b"\0\0\0\0", true),
+            (b" \r\n", true),
+            (b"two words", false),
+            (b"-abcd\r\neth0", false),
+            (b"abcd\neth0", false),
+            (b"abcd\r\neth0\r\nmore", false),
+            (b"\xff\xfe", false),
+        ];
+        for (content, expected) in cases {
+            assert_eq!(is_garbage(content, is_valid), *expected, "{content:?}");
         }
     }
 

@@ -1,10 +1,23 @@
 //! The resolver's file, resolv.conf(5).
 
-use cni::Dns;
+use std::path::Path;
+
+use cni::{Dns, Error};
+
+use crate::store::io_error;
+
+/// Reads the settings of a file.
+///
+/// # Errors
+/// Code 5 where it cannot be read.
+pub fn read(path: &Path) -> Result<Dns, Error> {
+    let text = std::fs::read(path).map_err(|error| io_error("open", path, &error))?;
+    Ok(parse(&String::from_utf8_lossy(&text)))
+}
 
 /// The settings in the text of a resolv.conf. Comments, and lines without a value, say nothing;
 /// of several `domain` lines the last counts.
-pub fn parse(text: &str) -> Dns {
+fn parse(text: &str) -> Dns {
     let mut dns = Dns::default();
     for line in text.lines() {
         let mut words = line.split_whitespace();

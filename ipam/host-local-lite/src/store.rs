@@ -4,8 +4,8 @@
 //! Nothing is synced to the disk: a reservation protects a running pod, and after a power loss none
 //! runs. What a loss leaves empty names nobody, and its address is free.
 
-use std::collections::HashSet;
-use std::ffi::CString;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -15,17 +15,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cni::{Attachment, Error, Undo, code};
-use nix::dir::Dir;
+use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, linkat, read, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, linkat, read, unlinkat};
 
 use crate::lock;
 use crate::record::{self, Holder};
 
 /// More than what a reservation of another can hold and still be compared with ours.
 const SLACK: usize = 1024;
+/// More than any reservation, in bytes: no variable of a process's environment, in which a container
+/// id comes, is longer than 128 KiB (linux/binfmts.h: `MAX_ARG_STRLEN`).
+const LONGEST: usize = (128 + 1) * 1024;
 
 /// A network's folder.
 #[derive(Debug)]
@@ -58,6 +61,15 @@ pub struct Reservation {
     /// The address.
     pub ip: IpAddr,
     name: CString,
+}
+
+impl Reservation {
+    fn new(ip: IpAddr, name: &CStr) -> Reservation {
+        Reservation {
+            ip,
+            name: name.to_owned(),
+        }
+    }
 }
 
 impl Reservations {
@@ -120,23 +132,40 @@ impl Store {
         }
     }
 
-    /// Reads every reservation. Files that are not named by an address are none.
-    pub fn reservations(&self, attachment: &Attachment) -> Result<Reservations, Error> {
+    /// Every name in the folder that is an address, in no order. Names that are none are no
+    /// reservations.
+    fn each(&self, mut visit: impl FnMut(IpAddr, &CStr, Option<Type>)) -> Result<(), Error> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let listing = Dir::openat(&self.folder, ".", flags, Mode::empty());
         let failed = |error: Errno| io_error("read", &self.path, &error.into());
-        let mut listing = listing.map_err(failed)?;
-        let mut buffer = vec![0; record::content(attachment).len() + SLACK];
-        let mut all = Reservations::default();
-        for entry in listing.iter() {
+        for entry in listing.map_err(failed)?.iter() {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
-            let Some(ip) = name.to_str().ok().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
+            if let Some(ip) = name.to_str().ok().and_then(|name| name.parse().ok()) {
+                visit(ip, name, entry.file_type());
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses that files are named by. No file is read: one that names nobody, and so
+    /// leaves its address free, counts too.
+    pub fn names(&self) -> Result<HashSet<IpAddr>, Error> {
+        let mut names = HashSet::new();
+        self.each(|ip, _, _| {
+            names.insert(ip);
+        })?;
+        Ok(names)
+    }
+
+    /// Reads every reservation.
+    pub fn reservations(&self, attachment: &Attachment) -> Result<Reservations, Error> {
+        let mut buffer = vec![0; record::content(attachment).len() + SLACK];
+        let mut all = Reservations::default();
+        self.each(|ip, name, _| {
             let holder = match self.read(name, &mut buffer) {
                 Ok(content) => record::holder(content, attachment),
-                Err(Errno::ENOENT) => continue,
+                Err(Errno::ENOENT) => return,
                 // A folder, or broken: the name is taken, and by whom cannot be told.
                 Err(_) => Holder::Other,
             };
@@ -144,17 +173,49 @@ impl Store {
                 Holder::Attachment => Some(&mut all.own),
                 Holder::Container => Some(&mut all.container),
                 Holder::Other => None,
-                Holder::Nobody => continue,
+                Holder::Nobody => return,
             };
             all.taken.insert(ip);
-            list.into_iter().for_each(|list| {
-                list.push(Reservation {
-                    ip,
-                    name: name.to_owned(),
-                });
-            });
-        }
+            list.into_iter()
+                .for_each(|list| list.push(Reservation::new(ip, name)));
+        })?;
         Ok(all)
+    }
+
+    /// Reads every reservation: those that no valid attachment holds, and what could not be read.
+    /// The oldest format stays with its container, by whatever interface that is valid.
+    pub fn garbage(
+        &self,
+        network: &str,
+        valid: &BTreeSet<Attachment>,
+    ) -> Result<(Vec<Reservation>, Vec<Error>), Error> {
+        let is_valid = |id: &str, ifname: Option<&str>| {
+            let from = Attachment::new(network, id, ifname.unwrap_or_default());
+            match ifname {
+                Some(_) => valid.contains(&from),
+                None => valid
+                    .range(from..)
+                    .next()
+                    .is_some_and(|next| next.container_id == id),
+            }
+        };
+        let mut buffer = vec![0; LONGEST];
+        let (mut garbage, mut errors) = (Vec::new(), Vec::new());
+        self.each(|ip, name, kind| {
+            if kind.is_some_and(|kind| kind != Type::File) {
+                return;
+            }
+            match self.read(name, &mut buffer) {
+                // Longer than any reservation.
+                Ok(content) if content.len() == LONGEST => {}
+                Ok(content) if record::is_garbage(content, is_valid) => {
+                    garbage.push(Reservation::new(ip, name));
+                }
+                Ok(_) | Err(Errno::ENOENT) => {}
+                Err(error) => errors.push(io_error("read", &self.file(ip), &error.into())),
+            }
+        })?;
+        Ok((garbage, errors))
     }
 
     /// Whether the attachment holds the address; only its file is read.
@@ -170,6 +231,17 @@ impl Store {
         let mut buffer = vec![0; SLACK];
         let content = self.read(ip.to_string().as_str(), &mut buffer);
         content.map_or_else(|error| error.desc().to_string(), record::describe)
+    }
+
+    fn file(&self, ip: IpAddr) -> PathBuf {
+        self.path.join(ip.to_string())
+    }
+
+    /// Whether the address's file names nobody, or is not there.
+    pub fn is_free(&self, ip: IpAddr) -> bool {
+        // Whoever asks: it is somebody, or nobody.
+        let nobody = Attachment::new("", "", "");
+        self.holder(&nobody, &ip.to_string()) == Holder::Nobody
     }
 
     fn holder(&self, attachment: &Attachment, name: &str) -> Holder {
@@ -220,10 +292,8 @@ impl Locked<'_> {
 
     /// Frees an address.
     pub fn release(&self, reservation: &Reservation) -> Result<(), Error> {
-        unlink(&self.store.folder, reservation.name.as_c_str()).map_err(|error| {
-            let path = self.store.path.join(reservation.ip.to_string());
-            io_error("remove", &path, &error)
-        })
+        unlink(&self.store.folder, reservation.name.as_c_str())
+            .map_err(|error| io_error("remove", &self.store.file(reservation.ip), &error))
     }
 
     /// The address given last from the set of that index. It is a hint: one that is missing or
@@ -272,14 +342,8 @@ fn file_mode() -> Mode {
 /// Makes a file that is whole from the moment it has its name: programs that do not take the lock
 /// read every file in the folder, and a kill must not leave half of one.
 fn publish(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
-    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-    let mut file = match openat(folder, ".", flags, file_mode()) {
-        Ok(file) => File::from(file),
-        // The file system has no unnamed files (open(2)); old kernels see a folder being written.
-        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOENT) => {
-            return write_named(folder, name, content);
-        }
-        Err(error) => return Err(error.into()),
+    let Some(mut file) = unnamed(folder)? else {
+        return write_named(folder, name, content);
     };
     file.write_all(content)?;
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -289,6 +353,33 @@ fn publish(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
         Err(Errno::ENOENT) => write_named(folder, name, content),
         other => Ok(other?),
     }
+}
+
+/// A file in the folder that has no name, and is gone when it is closed; `None` where the file system
+/// has no such files (open(2); old kernels see a folder being written).
+fn unnamed(folder: &OwnedFd) -> io::Result<Option<File>> {
+    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    match openat(folder, ".", flags, file_mode()) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sees that files can be written in the folder, or in the nearest one above it that is there, where
+/// it would be made. Nothing is left.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let mut folders = path.ancestors().filter(|folder| folder.exists());
+    let nearest = folders.next().unwrap_or(Path::new("."));
+    let write = || {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let folder = nix::fcntl::open(nearest, flags, Mode::empty())?;
+        match unnamed(&folder)? {
+            Some(mut file) => file.write_all(b"x"),
+            None => Ok(nix::unistd::access(nearest, AccessFlags::W_OK)?),
+        }
+    };
+    write().map_err(|error: io::Error| io_error("write", nearest, &error))
 }
 
 /// The way without unnamed files. What a kill leaves is empty and names nobody.

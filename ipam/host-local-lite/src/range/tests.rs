@@ -223,3 +223,25 @@ fn a_turn_crosses_the_borders_of_bytes() {
         ["10.1.2.255", "10.1.3.0", "10.1.3.1", "10.1.2.254"]
     );
 }
+
+#[test]
+fn a_set_gives_all_but_its_gateways() {
+    let capacity = |ranges: &[(&str, &str, &str)]| set(ranges).capacity();
+    assert_eq!(capacity(&[("10.1.0.0/24", "", "")]), 253);
+    assert_eq!(capacity(&[("10.1.0.0/24", "10.1.0.10", "10.1.0.19")]), 10);
+    // Two ranges of one subnet have one gateway.
+    let two = [
+        ("10.1.0.0/24", "", "10.1.0.9"),
+        ("10.1.0.0/24", "10.1.0.20", "10.1.0.29"),
+    ];
+    assert_eq!(capacity(&two), 18);
+    assert_eq!(capacity(&[("10.1.0.0/24", "10.1.0.1", "10.1.0.1")]), 0);
+    assert_eq!(
+        capacity(&[("2001:db8::/64", "", "")]),
+        u128::from(u64::MAX) - 1
+    );
+    assert_eq!(capacity(&[("::/0", "::", "")]), u128::MAX - 1);
+    let one = set(&[("10.1.0.0/24", "", "")]);
+    assert!(one.gives(ip("10.1.0.2")));
+    assert!(!one.gives(ip("10.1.0.1")) && !one.gives(ip("10.1.0.0")));
+}

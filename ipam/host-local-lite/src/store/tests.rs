@@ -132,6 +132,65 @@ fn reservations_are_seen_by_an_attachment() {
 }
 
 #[test]
+fn garbage_is_what_no_valid_attachment_holds() {
+    let (_folder, store) = store();
+    let valid = [attachment("abc", "eth0"), attachment("legacy", "net1")].into();
+    for (name, content) in [
+        ("10.1.0.2", &b"abc\r\neth0"[..]),
+        ("10.1.0.3", b"abc\r\neth1"),
+        ("10.1.0.4", b"abcd\r\neth0"),
+        ("10.1.0.5", b"legacy\n"),
+        ("10.1.0.6", b"legac"),
+        ("10.1.0.7", b""),
+        ("10.1.0.8", b"by hand, for the printer"),
+        ("fd00::5", b"ab\r\neth0"),
+        ("notes.txt", b"gone\r\neth0"),
+        ("last_reserved_ip.0", b"10.1.0.8"),
+    ] {
+        write(&store, name, content);
+    }
+    write(&store, "10.1.0.9", &[b'a'; LONGEST]);
+    fs::create_dir(store.path.join("10.1.0.10")).unwrap();
+    std::os::unix::fs::symlink("10.1.0.4", store.path.join("10.1.0.11")).unwrap();
+    nix::unistd::mkfifo(&store.path.join("10.1.0.12"), file_mode()).unwrap();
+    let (mut garbage, errors) = store.garbage("net", &valid).unwrap();
+    garbage.sort_by_key(|one| one.ip);
+    let ips: Vec<String> = garbage.iter().map(|one| one.ip.to_string()).collect();
+    let expected = ["10.1.0.3", "10.1.0.4", "10.1.0.6", "10.1.0.7", "fd00::5"];
+    assert_eq!(ips, expected);
+    assert_eq!(errors, []);
+    let (all, _) = store.garbage("net", &BTreeSet::new()).unwrap();
+    assert_eq!(all.len(), 7);
+}
+
+#[test]
+fn files_are_counted_by_their_names() {
+    let (_folder, store) = store();
+    write(&store, "10.1.0.2", b"abc\r\neth0");
+    write(&store, "fd00::5", b"");
+    write(&store, "notes.txt", b"");
+    assert_eq!(
+        store.names().unwrap(),
+        [ip("10.1.0.2"), ip("fd00::5")].into()
+    );
+    assert!(!store.is_free(ip("10.1.0.2")));
+    assert!(store.is_free(ip("fd00::5")) && store.is_free(ip("10.1.0.3")));
+}
+
+#[test]
+fn whether_files_can_be_written_is_asked_without_a_trace() {
+    let (folder, store) = store();
+    let before = names(&store);
+    check_writable(&store.path).unwrap();
+    assert_eq!(names(&store), before);
+    check_writable(&folder.path().join("not/there/yet")).unwrap();
+    assert!(!folder.path().join("not").exists());
+    fs::write(folder.path().join("file"), b"").unwrap();
+    let error = check_writable(&folder.path().join("file/net")).unwrap_err();
+    assert!(error.msg.ends_with("file: not a directory"), "{error}");
+}
+
+#[test]
 fn what_a_power_loss_leaves_blocks_no_address() {
     let (_folder, store) = store();
     write(&store, "10.1.0.2", b"");

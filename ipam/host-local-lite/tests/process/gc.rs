@@ -1,0 +1,145 @@
+//! GC frees what no valid attachment holds.
+
+use std::fs;
+
+use fs2::FileExt as _;
+use serde_json::{Value, json};
+
+use crate::network::{Answer, Network, write};
+
+fn network() -> Network {
+    Network {
+        version: "1.1.0",
+        ..Network::new(json!([[{ "subnet": "10.1.0.0/28" }]]))
+    }
+}
+
+fn entry(id: &str, ifname: &str) -> Value {
+    json!({ "containerID": id, "ifname": ifname })
+}
+
+fn gc(net: &Network, key: &str, list: Value) -> Answer {
+    net.call_with("GC", "", "", &json!({ key: list }))
+}
+
+fn held(net: &Network) -> Vec<String> {
+    let reservations = net.reservations().into_iter();
+    reservations
+        .map(|(_, holder)| holder.replace("\r\n", "/"))
+        .collect()
+}
+
+#[test]
+fn gc_leaves_what_is_listed_by_either_key() {
+    for key in [
+        "cni.dev/valid-attachments",
+        "cni.dev/attachments",
+        "CNI.DEV/Attachments",
+    ] {
+        let net = network();
+        for id in ["a", "b", "c"] {
+            net.call("ADD", id);
+        }
+        let valid = json!([
+            entry("b", "eth0"),
+            entry("a", "net1"),
+            entry("never", "eth0")
+        ]);
+        gc(&net, key, valid.clone()).silent();
+        assert_eq!(held(&net), ["b/eth0"], "{key}");
+        gc(&net, key, valid).silent();
+        assert_eq!(held(&net), ["b/eth0"], "{key}");
+        // The turn goes on, and the lock is the same.
+        assert_eq!(net.call("ADD", "d").addresses(), ["10.1.0.5/28"]);
+        gc(&net, key, json!([])).silent();
+        assert_eq!(held(&net), [""; 0], "{key}");
+    }
+}
+
+#[test]
+fn gc_keeps_lock_cursor_and_what_is_no_reservation() {
+    let net = network();
+    net.call("ADD", "a");
+    let store = net.store();
+    write(&store, "10.1.0.9", "legacy");
+    write(&store, "10.1.0.10", "gone");
+    write(&store, "10.1.0.11", "reserved by hand, for the printer");
+    write(&store, "notes.txt", "gone\r\neth0");
+    fs::create_dir(store.join("10.1.0.12")).unwrap();
+    gc(
+        &net,
+        "cni.dev/valid-attachments",
+        json!([entry("legacy", "net7")]),
+    )
+    .silent();
+    let mut names: Vec<_> = fs::read_dir(&store)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let expected = [
+        "10.1.0.11",
+        "10.1.0.12",
+        "10.1.0.9",
+        "last_reserved_ip.0",
+        "lock",
+        "notes.txt",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn gc_is_refused_before_anything_is_freed() {
+    let net = network();
+    net.call("ADD", "a");
+    let absent = net.call("GC", "");
+    absent.refused(7, "GC needs \"cni.dev/valid-attachments\"");
+    for bad in [
+        json!({}),
+        json!([entry("b", "eth0"), {"containerID": "c"}]),
+        json!([null]),
+    ] {
+        let answer = gc(&net, "cni.dev/valid-attachments", bad.clone());
+        assert!(!answer.success, "{bad}: {answer:?}");
+    }
+    let mut old = network();
+    old.version = "1.0.0";
+    assert!(!gc(&old, "cni.dev/valid-attachments", json!([])).success);
+    assert_eq!(held(&net), ["a/eth0"]);
+}
+
+#[test]
+fn gc_needs_nothing_of_the_configuration_but_the_store() {
+    let mut net = network();
+    net.call("ADD", "a");
+    for ipam in [
+        json!({}),
+        json!({ "ranges": [[{ "subnet": "x" }]], "routes": 5 }),
+    ] {
+        net.call("ADD", "a");
+        net.ipam = ipam;
+        gc(&net, "cni.dev/valid-attachments", json!([])).silent();
+        assert_eq!(held(&net), [""; 0]);
+    }
+    fs::remove_dir_all(net.store()).unwrap();
+    gc(&net, "cni.dev/valid-attachments", json!([])).silent();
+    assert!(!net.store().exists());
+}
+
+#[test]
+fn gc_waits_for_the_lock() {
+    let net = network();
+    net.call("ADD", "a");
+    let lock = fs::File::open(net.store().join("lock")).unwrap();
+    lock.lock_exclusive().unwrap();
+    std::thread::scope(|scope| {
+        let list = json!([]);
+        let answer = scope.spawn(|| gc(&net, "cni.dev/valid-attachments", list));
+        // It cannot end before the lock is free; how long it takes to ask for it is no matter.
+        assert_eq!(held(&net), ["a/eth0"]);
+        assert!(!answer.is_finished());
+        lock.unlock().unwrap();
+        answer.join().unwrap().silent();
+    });
+    assert_eq!(held(&net), [""; 0]);
+}
