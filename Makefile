@@ -14,7 +14,7 @@ BIN          := target/bin
 
 # What apt must bring: a linker for cargo, the tools that plugins and tests run, and the reference
 # plugins that one test compares with.
-PACKAGES     := gcc libc6-dev iptables iproute2 util-linux containernetworking-plugins
+PACKAGES     := gcc libc6-dev iptables nftables iproute2 util-linux containernetworking-plugins
 
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl

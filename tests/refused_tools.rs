@@ -29,14 +29,16 @@ fn without_iptables() {
         world.node.call_as(process, "ADD", pod, config, NO_PATH)
     };
     let bare = world.node.pod("bare");
-    let masquerade = &world.configs()[0];
+    // Else the node's nftables would do.
+    let masquerade = &with(&world.configs()[0], "ipMasqBackend", &json!("iptables"));
     let refused = add(masquerade, &bare);
     refused.expect_refused("bridge", 100, &["ipMasq: true", "iptables not found"]);
     world.expect_bare("bridge", &bare);
     world.expect_untouched("bridge");
 
     let pod = world.node.pod("pod");
-    let configs = connected(&world, &pod);
+    let mut configs = connected(&world, &pod);
+    configs[1] = with(&configs[1], "backend", &json!("iptables"));
     let before = world.snapshot();
     let refused = add(&configs[1], &pod);
     let words = ["cannot map ports", "iptables not found"];

@@ -19,14 +19,17 @@ pub enum Error {
         /// What it said, in one line.
         stderr: String,
     },
-    /// The program could not be run, or the lock not be had.
+    /// The program could not be run, the lock not be had, or the kernel refused.
     #[error("{command}: {source}")]
     Io {
-        /// Program, or lock.
+        /// Program, lock, or what was asked of nftables.
         command: String,
         /// Why.
         source: std::io::Error,
     },
+    /// What the backend cannot do.
+    #[error("{0}")]
+    Unsupported(String),
     /// CHECK: what is gone.
     #[error("{0}")]
     Missing(String),

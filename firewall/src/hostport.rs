@@ -10,9 +10,10 @@ use ipnet::IpNet;
 use crate::garbage::Garbage;
 use crate::iptables::Tool;
 use crate::names;
+use crate::nft;
 use crate::rule::{Family, Rule};
 use crate::verbs::{self, Leftover};
-use crate::{Error, Owner, Result};
+use crate::{Backend, Error, Owner, Result};
 
 /// What a host port speaks. The order is that of the rules: alphabetical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,11 +36,27 @@ impl Protocol {
         }
     }
 
+    const ALL: [Protocol; 3] = [Protocol::Sctp, Protocol::Tcp, Protocol::Udp];
+
     /// The protocol of that name, in any case.
     pub fn parse(name: &str) -> Option<Protocol> {
-        [Protocol::Sctp, Protocol::Tcp, Protocol::Udp]
-            .into_iter()
-            .find(|protocol| protocol.as_str().eq_ignore_ascii_case(name))
+        let is = |protocol: &Protocol| protocol.as_str().eq_ignore_ascii_case(name);
+        Protocol::ALL.into_iter().find(is)
+    }
+
+    /// Its number in a packet (IANA's assigned protocol numbers).
+    pub fn number(self) -> u8 {
+        match self {
+            Protocol::Sctp => 132,
+            Protocol::Tcp => 6,
+            Protocol::Udp => 17,
+        }
+    }
+
+    /// The protocol of that number.
+    pub fn of_number(number: u8) -> Option<Protocol> {
+        let is = |protocol: &Protocol| protocol.number() == number;
+        Protocol::ALL.into_iter().find(is)
     }
 }
 
@@ -63,6 +80,18 @@ pub struct Mapping {
     pub host_ip: Option<IpAddr>,
 }
 
+impl Mapping {
+    /// Whether the port can be reached by that family. `::1` cannot: the kernel routes nothing that
+    /// comes from it, so that a rule would only take away the node's own refusal.
+    pub(crate) fn serves(&self, family: Family) -> bool {
+        match self.host_ip {
+            None => true,
+            Some(IpAddr::V4(_)) => family == Family::V4,
+            Some(IpAddr::V6(ip)) => family == Family::V6 && !ip.is_loopback(),
+        }
+    }
+}
+
 /// The host ports of an attachment and how they are reached.
 #[derive(Debug, Clone, Copy)]
 pub struct HostPorts<'a> {
@@ -77,9 +106,9 @@ pub struct HostPorts<'a> {
     pub masq_all: bool,
     /// With `snat`: how such connections are marked.
     pub mark: Mark<'a>,
-    /// More words of iptables for the IPv4 entries.
+    /// What else must be true of a connection, for IPv4, in the words of the backend.
     pub conditions_v4: &'a [String],
-    /// More words of ip6tables for the IPv6 entries.
+    /// The same for IPv6.
     pub conditions_v6: &'a [String],
 }
 
@@ -93,8 +122,16 @@ pub enum Mark<'a> {
 }
 
 impl HostPorts<'_> {
-    fn address(&self, family: Family) -> Option<&IpNet> {
+    /// The first address of a family.
+    pub(crate) fn address(&self, family: Family) -> Option<&IpNet> {
         self.addresses.iter().find(|net| Family::of(net) == family)
+    }
+
+    pub(crate) fn conditions(&self, family: Family) -> &[String] {
+        match family {
+            Family::V4 => self.conditions_v4,
+            Family::V6 => self.conditions_v6,
+        }
     }
 
     fn families(&self) -> impl Iterator<Item = Family> {
@@ -103,12 +140,28 @@ impl HostPorts<'_> {
     }
 }
 
-/// Whether all that `add` needs of the node is there: the tools for the addresses' families, and
-/// the chain that marks where it is another's. Asked before ADD changes anything.
+/// Whether conditions can be obeyed, as far as can be said without trying: nftables' are only known
+/// in part, iptables' words are its programs'.
 ///
 /// # Errors
-/// [`Error::NoTool`], [`Error::Missing`] for the chain, or the tool's.
-pub fn preflight(ports: &HostPorts) -> Result<()> {
+/// [`Error::Unsupported`] names what cannot, and what can.
+pub fn check_conditions(backend: Backend, family: Family, words: &[String]) -> Result<()> {
+    match backend {
+        Backend::Iptables => Ok(()),
+        Backend::Nftables => nft::check_conditions(family, words),
+    }
+}
+
+/// Whether all that `add` needs of the node is there: the tools for the addresses' families, and
+/// the chain that marks where it is another's; or a kernel with nf_tables. Asked before ADD changes
+/// anything.
+///
+/// # Errors
+/// [`Error::NoTool`], [`Error::Missing`] for the chain, [`Error::Unsupported`], or the tool's.
+pub fn preflight(backend: Backend, ports: &HostPorts) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::preflight_ports(ports);
+    }
     for family in ports.families() {
         let tool = Tool::default_of(family)?;
         if let Mark::Chain(chain) = ports.mark
@@ -123,45 +176,63 @@ pub fn preflight(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Makes the rules of the attachment's ports. What it had before is replaced. On an error nothing
-/// new is left but what all attachments share.
+/// Makes the rules of the attachment's ports. What the backend had of it before is replaced. On an
+/// error nothing new is left but what all attachments share.
 ///
 /// # Errors
-/// The tool's.
-pub fn add(owner: Owner, ports: &HostPorts) -> Result<()> {
+/// The tool's, or the kernel's.
+pub fn add(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::add_ports(owner, ports);
+    }
     let chain = names::chain(rules::PREFIX, owner);
     verbs::add(&chain, |family| rules::rules(&chain, owner, ports, family))
 }
 
-/// Removes whatever rules the attachment has, of both families, in both iptables variants' form,
-/// found by its chain's name alone. Returns the forwardings that were removed, without their
-/// unspecified host address.
+/// Removes whatever rules the attachment has, of both families, by whichever backend and variant of
+/// iptables they were made, found by the attachment alone. Returns the forwardings that were
+/// removed, without their unspecified host address.
 ///
 /// The reference plugins have one chain for all interfaces of a container in a network, under the
-/// name that here is `eth0`'s. For another interface it is removed where all that it speaks of is
+/// name that here is `eth0`'s, or one comment. For another interface it is removed where all that it speaks of is
 /// in `addresses`, what the attachment is known to have (empty where nothing is known): `eth0`'s
 /// own rules are not hurt.
 ///
 /// # Errors
-/// Only where rules are still there, or may be and no tool can tell (`expected`).
+/// Only where rules are still there, or may be and nobody can tell (`expected`).
 pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Vec<(Family, Mapping)>> {
     let mut leftovers = Vec::new();
     for prefix in [rules::PREFIX, rules::LEGACY_PREFIX] {
         leftovers.extend(Leftover::of(prefix, owner, addresses));
     }
-    verbs::delete(&leftovers, expected).map(forwardings)
+    let by_iptables = verbs::delete(&leftovers, expected).map(forwardings);
+    let by_nftables = nft::delete_ports(owner, addresses, expected);
+    match (by_iptables, by_nftables) {
+        (Ok(mut removed), Ok(more)) => {
+            removed.extend(more);
+            Ok(removed)
+        }
+        (one, other) => {
+            let errors = [one, other].into_iter().filter_map(Result::err).collect();
+            Error::all(errors).map(|()| Vec::new())
+        }
+    }
 }
 
-/// Removes whatever rules attachments of the network have, of both families, in both iptables
-/// variants' form, except those of the `valid` ones. Returns the forwardings that were removed, as
-/// [`delete`] does, also beside an error.
+/// Removes whatever rules attachments of the network have, of both families, by whichever backend
+/// and variant of iptables they were made, except those of the `valid` ones. Returns the forwardings
+/// that were removed, as [`delete`] does, also beside an error.
 ///
 /// # Errors
 /// What is still there, or may be.
 pub fn gc(network: &str, valid: &[Owner]) -> (Vec<(Family, Mapping)>, Result<()>) {
     let garbage = rules::KINDS.map(|kind| Garbage::new(kind, network, valid));
-    let (removed, done) = verbs::gc(&garbage);
-    (forwardings(removed), done)
+    let (removed, by_iptables) = verbs::gc(&garbage);
+    let mut removed = forwardings(removed);
+    let by_nftables = nft::gc_ports(network, valid).map(|more| removed.extend(more));
+    let results = [by_iptables, by_nftables];
+    let errors = results.into_iter().filter_map(Result::err).collect();
+    (removed, Error::all(errors))
 }
 
 fn forwardings(rules: Vec<(Family, Rule)>) -> Vec<(Family, Mapping)> {
@@ -174,7 +245,10 @@ fn forwardings(rules: Vec<(Family, Rule)>) -> Vec<(Family, Mapping)> {
 ///
 /// # Errors
 /// [`Error::Missing`] names the first that is not.
-pub fn check(owner: Owner, ports: &HostPorts) -> Result<()> {
+pub fn check(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::check_ports(owner, ports);
+    }
     verbs::check(rules::PREFIX, owner, |chain, family| {
         rules::rules(chain, owner, ports, family)
     })

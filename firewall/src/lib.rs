@@ -1,12 +1,17 @@
-//! Masquerade and host-port rules as values, and the iptables that applies them.
+//! Masquerade and host-port rules as values, and the two backends that apply them.
 //!
-//! [`masquerade`] and [`hostport`] say which rules an attachment should have; each rule is its line
-//! as `iptables-save` prints it, and that one line is sent, compared by CHECK and turned into a
-//! deletion. Inside, `ruleset` makes batches of such lines, `verbs` applies them to both families,
-//! `garbage` finds what attachments that are no more have left, `iptables` runs the programs, and
-//! `probe` asks the kernel whether there is anything to do.
+//! [`masquerade`] and [`hostport`] make, remove and compare what an attachment should have, by
+//! iptables or by nftables; [`Backend`] says by which.
+//!
+//! For iptables each rule is its line as `iptables-save` prints it, and that one line is sent,
+//! compared by CHECK and turned into a deletion. `ruleset` makes batches of such lines, `verbs` applies
+//! them to both families, `garbage` finds what attachments that are no more have left, `iptables` runs
+//! the programs, and `probe` asks the kernel whether there is anything to do. The other backend is
+//! `nft`.
+//!
 //! Nothing here knows of CNI.
 
+mod backend;
 mod error;
 mod garbage;
 pub mod hostport;
@@ -14,11 +19,13 @@ mod iptables;
 mod lock;
 pub mod masquerade;
 mod names;
+mod nft;
 mod probe;
 mod rule;
 mod ruleset;
 mod verbs;
 
+pub use backend::Backend;
 pub use error::{Error, Result};
 pub use rule::Family;
 

@@ -5,19 +5,22 @@ use ipnet::IpNet;
 use crate::garbage::{Garbage, Kind};
 use crate::iptables;
 use crate::names;
-use crate::rule::{Family, Rule, address_match, quote};
+use crate::nft;
+use crate::rule::{Family, Rule, address_match, multicast, quote};
 use crate::ruleset::{RuleSet, Shared};
 use crate::verbs::{self, Leftover};
-use crate::{Owner, Result};
+use crate::{Backend, Error, Owner, Result};
 
 const PREFIX: &str = "CNI-";
 
-/// Whether the tools for these addresses' families are there and usable: asked before ADD changes
-/// anything.
+/// Whether the backend can be used for these addresses: asked before ADD changes anything.
 ///
 /// # Errors
-/// [`crate::Error::NoTool`].
-pub fn preflight(addresses: &[IpNet]) -> Result<()> {
+/// [`Error::NoTool`], or the kernel's.
+pub fn preflight(backend: Backend, addresses: &[IpNet]) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::preflight();
+    }
     let wanted = |family| addresses.iter().any(|net| Family::of(net) == family);
     Family::ALL
         .into_iter()
@@ -25,28 +28,34 @@ pub fn preflight(addresses: &[IpNet]) -> Result<()> {
         .try_for_each(|family| iptables::Tool::default_of(family).map(drop))
 }
 
-/// Makes the rules of the attachment's addresses. What it had before is replaced. On an error
-/// nothing of it is left.
+/// Makes the rules of the attachment's addresses. What the backend had of it before is replaced. On
+/// an error nothing of it is left.
 ///
 /// # Errors
-/// The tool's.
-pub fn add(owner: Owner, addresses: &[IpNet]) -> Result<()> {
+/// The tool's, or the kernel's.
+pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::add_masquerade(owner, addresses);
+    }
     let chain = names::chain(PREFIX, owner);
     verbs::add(&chain, |family| rules(&chain, owner, addresses, family))
 }
 
-/// Removes whatever rules the attachment has, of both families, in both iptables variants' form,
-/// found by its chain's name alone. What a reference plugin left for another interface than `eth0`
-/// is found with `addresses`, as in [`crate::hostport::delete`].
+/// Removes whatever rules the attachment has, of both families, by whichever backend and variant of
+/// iptables they were made, found by the attachment alone. What a reference plugin left for another
+/// interface than `eth0` is found with `addresses`, as in [`crate::hostport::delete`].
 ///
 /// # Errors
-/// Only where rules are still there, or may be and no tool can tell (`expected`).
+/// Only where rules are still there, or may be and nobody can tell (`expected`).
 pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<()> {
-    verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected).map(drop)
+    let by_iptables = verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected).map(drop);
+    let by_nftables = nft::delete_masquerade(owner, expected);
+    let results = [by_iptables, by_nftables];
+    Error::all(results.into_iter().filter_map(Result::err).collect())
 }
 
-/// Removes whatever rules attachments of the network have, of both families, in both iptables
-/// variants' form, except those of the `valid` ones.
+/// Removes whatever rules attachments of the network have, of both families, by whichever backend
+/// and variant of iptables they were made, except those of the `valid` ones.
 ///
 /// # Errors
 /// What is still there, or may be.
@@ -55,15 +64,19 @@ pub fn gc(network: &str, valid: &[Owner]) -> Result<()> {
         prefix: PREFIX,
         words: "",
     };
-    let (_, done) = verbs::gc(&[Garbage::new(kind, network, valid)]);
-    done
+    let (_, by_iptables) = verbs::gc(&[Garbage::new(kind, network, valid)]);
+    let results = [by_iptables, nft::gc_masquerade(network, valid)];
+    Error::all(results.into_iter().filter_map(Result::err).collect())
 }
 
 /// Whether every rule is there, in its order.
 ///
 /// # Errors
-/// [`crate::Error::Missing`] names the first that is not.
-pub fn check(owner: Owner, addresses: &[IpNet]) -> Result<()> {
+/// [`Error::Missing`] names the first that is not.
+pub fn check(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
+    if backend == Backend::Nftables {
+        return nft::check_masquerade(owner, addresses);
+    }
     verbs::check(PREFIX, owner, |chain, family| {
         rules(chain, owner, addresses, family)
     })
@@ -80,10 +93,7 @@ fn rules(chain: &str, owner: Owner, addresses: &[IpNet], family: Family) -> Opti
     if nets.is_empty() {
         return None;
     }
-    let multicast = match family {
-        Family::V4 => "224.0.0.0/4",
-        Family::V6 => "ff00::/8",
-    };
+    let multicast = multicast(family);
     let mut own: Vec<Rule> = Vec::new();
     for net in &nets {
         let inside = address_match("-d", &net.trunc());

@@ -1,8 +1,9 @@
 //! A rule as its line in `iptables-save`, and the table as a list of such lines.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// IPv4 or IPv6: each has its own tables and its own programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,16 @@ impl fmt::Display for Family {
             Family::V4 => "IPv4",
             Family::V6 => "IPv6",
         })
+    }
+}
+
+/// All multicast addresses of a family.
+pub fn multicast(family: Family) -> IpNet {
+    const V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(224, 0, 0, 0), 4);
+    const V6: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8);
+    match family {
+        Family::V4 => V4.into(),
+        Family::V6 => V6.into(),
     }
 }
 

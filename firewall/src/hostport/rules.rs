@@ -42,31 +42,14 @@ pub fn rules(chain: &str, owner: Owner, ports: &HostPorts, family: Family) -> Op
         own: ports
             .mappings
             .iter()
-            .filter(|mapping| serves(mapping, family))
+            .filter(|mapping| mapping.serves(family))
             .flat_map(|mapping| forward(chain, ports, address, mapping))
             .collect(),
         entries: entries(chain, owner, ports, family),
-        foreign_words: !conditions(ports, family).is_empty(),
+        foreign_words: !ports.conditions(family).is_empty(),
         shared: shared(ports),
         chain: chain.to_owned(),
     })
-}
-
-fn conditions<'a>(ports: &HostPorts<'a>, family: Family) -> &'a [String] {
-    match family {
-        Family::V4 => ports.conditions_v4,
-        Family::V6 => ports.conditions_v6,
-    }
-}
-
-/// Whether the port can be reached by that family. `::1` cannot: the kernel routes nothing that
-/// comes from it, so that a rule would only take away the node's own refusal.
-fn serves(mapping: &Mapping, family: Family) -> bool {
-    match mapping.host_ip {
-        None => true,
-        Some(IpAddr::V4(_)) => family == Family::V4,
-        Some(IpAddr::V6(ip)) => family == Family::V6 && !ip.is_loopback(),
-    }
 }
 
 /// What all attachments share.
@@ -113,7 +96,8 @@ fn shared(ports: &HostPorts) -> Shared {
 /// whatever their host address.
 fn entries(chain: &str, owner: Owner, ports: &HostPorts, family: Family) -> Vec<Rule> {
     let comment = quote(&names::hostport_comment(owner));
-    let conditions: String = conditions(ports, family)
+    let conditions: String = ports
+        .conditions(family)
         .iter()
         .map(|word| quote(word) + " ")
         .collect();

@@ -1,5 +1,6 @@
 //! What ADD makes.
 
+use firewall::Backend::Iptables;
 use firewall::hostport::{self, Mark, Protocol};
 use firewall::{Error, Owner, masquerade};
 
@@ -71,10 +72,10 @@ fn odd_names_print_byte_for_byte() {
                 container_id: "id",
                 ifname: "net1",
             };
-            masquerade::add(owner, &addresses).unwrap();
-            masquerade::check(owner, &addresses).unwrap();
-            hostport::add(owner, &ports(&mappings, &addresses)).unwrap();
-            hostport::check(owner, &ports(&mappings, &addresses)).unwrap();
+            masquerade::add(Iptables, owner, &addresses).unwrap();
+            masquerade::check(Iptables, owner, &addresses).unwrap();
+            hostport::add(Iptables, owner, &ports(&mappings, &addresses)).unwrap();
+            hostport::check(Iptables, owner, &ports(&mappings, &addresses)).unwrap();
             masquerade::delete(owner, &[], true).unwrap();
             assert_eq!(hostport::delete(owner, &[], true).unwrap().len(), 1);
         }
@@ -132,10 +133,10 @@ fn a_second_add_replaces_the_first() {
         let addresses = nets(&["10.9.0.9/16"]);
         let mappings = [mapping(9090, Protocol::Tcp, "")];
         let ports = ports(&mappings, &addresses);
-        masquerade::add(owner("cont1"), &addresses).unwrap();
-        hostport::add(owner("cont1"), &ports).unwrap();
-        masquerade::check(owner("cont1"), &addresses).unwrap();
-        hostport::check(owner("cont1"), &ports).unwrap();
+        masquerade::add(Iptables, owner("cont1"), &addresses).unwrap();
+        hostport::add(Iptables, owner("cont1"), &ports).unwrap();
+        masquerade::check(Iptables, owner("cont1"), &addresses).unwrap();
+        hostport::check(Iptables, owner("cont1"), &ports).unwrap();
         assert_eq!(
             rules_with(
                 "iptables",
@@ -177,8 +178,8 @@ fn another_mark_bit_gets_rules_of_its_own() {
         for (id, bit) in [("a", 13), ("b", 0), ("c", 13), ("d", 0)] {
             let mut ports = ports(&mappings, &addresses);
             ports.mark = Mark::Bit(bit);
-            hostport::add(owner(id), &ports).unwrap();
-            hostport::check(owner(id), &ports).unwrap();
+            hostport::add(Iptables, owner(id), &ports).unwrap();
+            hostport::check(Iptables, owner(id), &ports).unwrap();
             for program in ["iptables", "ip6tables"] {
                 let both = if id == "a" { 2 } else { 4 };
                 let marks = rules_with(program, &["0x2000/0x2000", "0x1/0x1"]);
@@ -208,7 +209,7 @@ fn a_refused_add_leaves_nothing() {
         let mut v6 = ports(&mappings, &addresses);
         v6.conditions_v6 = &bogus;
         for ports in [v4, v6] {
-            match hostport::add(owner("cont1"), &ports) {
+            match hostport::add(Iptables, owner("cont1"), &ports) {
                 Err(Error::Refused { stderr, .. }) => assert!(stderr.contains("no-such-option")),
                 other => panic!("{other:?}"),
             }
@@ -224,14 +225,14 @@ fn a_foreign_mark_chain_must_be_there_first() {
         let mappings = [mapping(8080, Protocol::Tcp, "")];
         let mut ports = ports(&mappings, &addresses);
         ports.mark = Mark::Chain("KUBE-MARK-MASQ");
-        match hostport::preflight(&ports) {
+        match hostport::preflight(Iptables, &ports) {
             Err(Error::Missing(text)) => assert!(text.contains("KUBE-MARK-MASQ"), "{text}"),
             other => panic!("{other:?}"),
         }
         run("iptables", &["-t", "nat", "-N", "KUBE-MARK-MASQ"], "");
-        hostport::preflight(&ports).unwrap();
-        hostport::add(owner("cont1"), &ports).unwrap();
-        hostport::check(owner("cont1"), &ports).unwrap();
+        hostport::preflight(Iptables, &ports).unwrap();
+        hostport::add(Iptables, owner("cont1"), &ports).unwrap();
+        hostport::check(Iptables, owner("cont1"), &ports).unwrap();
         assert_eq!(rules_with("iptables", &["-j KUBE-MARK-MASQ"]).len(), 2);
         assert_eq!(rules_with("iptables", &["CNI-HOSTPORT-SETMARK"]), [""; 0]);
     });
@@ -253,8 +254,8 @@ fn a_resource_problem_is_tried_again() {
         );
         script(&restore, &script_text);
         let addresses = nets(&["10.1.2.2/24"]);
-        masquerade::add(owner("cont1"), &addresses).unwrap();
+        masquerade::add(Iptables, owner("cont1"), &addresses).unwrap();
         assert_eq!(runs(), 4);
-        masquerade::check(owner("cont1"), &addresses).unwrap();
+        masquerade::check(Iptables, owner("cont1"), &addresses).unwrap();
     });
 }

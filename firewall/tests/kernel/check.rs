@@ -1,5 +1,6 @@
 //! What CHECK notices.
 
+use firewall::Backend::Iptables;
 use firewall::hostport::{self, Protocol};
 use firewall::{Error, masquerade};
 
@@ -45,7 +46,7 @@ fn conditions_are_obeyed_and_checked() {
         let conditions = ["!", "-s", "192.0.2.0/24"].map(str::to_owned);
         let mut ports = ports(&mappings, &addresses);
         ports.conditions_v4 = &conditions;
-        hostport::add(owner("cont1"), &ports).unwrap();
+        hostport::add(Iptables, owner("cont1"), &ports).unwrap();
         let entry = rules_with("iptables", &["-A CNI-HOSTPORT-DNAT"]);
         assert_eq!(
             entry,
@@ -54,7 +55,7 @@ fn conditions_are_obeyed_and_checked() {
                  -m multiport --dports 8080 -j {DN}"
             )]
         );
-        hostport::check(owner("cont1"), &ports).unwrap();
+        hostport::check(Iptables, owner("cont1"), &ports).unwrap();
         let whole = save("iptables");
         for changed in ["", "192.0.3.0/24"] {
             let mut lines = whole.clone();
@@ -64,10 +65,10 @@ fn conditions_are_obeyed_and_checked() {
                 lines.insert(lines.len() - 1, other);
             }
             put("iptables", &lines);
-            let missing = hostport::check(owner("cont1"), &ports);
+            let missing = hostport::check(Iptables, owner("cont1"), &ports);
             assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
         }
-        hostport::add(owner("cont1"), &ports).unwrap();
+        hostport::add(Iptables, owner("cont1"), &ports).unwrap();
         assert_eq!(rules_with("iptables", &["-A CNI-HOSTPORT-DNAT"]), entry);
     });
 }
@@ -76,9 +77,9 @@ fn conditions_are_obeyed_and_checked() {
 fn a_reader_that_fails_is_no_empty_table() {
     in_namespace(|| {
         let addresses = nets(&["10.1.2.2/24"]);
-        masquerade::add(owner("cont1"), &addresses).unwrap();
+        masquerade::add(Iptables, owner("cont1"), &addresses).unwrap();
         script(&tools().join("iptables"), "echo broken >&2\nexit 3");
-        match masquerade::check(owner("cont1"), &addresses) {
+        match masquerade::check(Iptables, owner("cont1"), &addresses) {
             Err(Error::Refused { status, stderr, .. }) => {
                 assert_eq!((status, stderr.as_str()), (3, "broken"));
             }

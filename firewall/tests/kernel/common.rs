@@ -15,14 +15,24 @@ const VARIANT: &str = "FIREWALL_TEST_VARIANT";
 /// The folder on the child's PATH with the variant's programs under their plain names.
 const TOOLS: &str = "FIREWALL_TEST_TOOLS";
 
-/// Runs `body` for each variant.
+/// Runs `body` for each variant of iptables.
 pub fn in_namespace(body: fn()) {
     if std::env::var_os(VARIANT).is_some() {
         return body();
     }
-    let variants = ["nft", "legacy"].map(|variant| (variant, again(variant)));
+    let variants = ["nft", "legacy"].map(|variant| (variant, with_variant(variant)));
     let failed: Vec<_> = variants.iter().filter(|(_, passed)| !passed).collect();
     assert!(failed.is_empty(), "failed with {failed:?}");
+}
+
+/// Runs `body` once, for what needs no iptables.
+pub fn in_bare_namespace(body: fn()) {
+    if std::env::var_os(VARIANT).is_some() {
+        return body();
+    }
+    assert!(again("none", |command| {
+        command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    }));
 }
 
 /// The test that is running.
@@ -31,13 +41,9 @@ fn test_name() -> String {
     thread.name().expect("a test thread has a name").to_owned()
 }
 
-fn again(variant: &str) -> bool {
+fn with_variant(variant: &str) -> bool {
     let Some(multi) = lab::find_tool(&format!("iptables-{variant}")) else {
         lab::skip(&format!("iptables-{variant} is not installed"));
-        return true;
-    };
-    let Some(unshare) = unshare() else {
-        lab::skip("no network namespace can be made");
         return true;
     };
     if variant == "legacy" && is_ordinary_user() {
@@ -51,15 +57,26 @@ fn again(variant: &str) -> bool {
             symlink(&multi, tools.path().join(format!("{program}{suffix}"))).unwrap();
         }
     }
+    again(variant, |command| {
+        command
+            .env(TOOLS, tools.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", tools.path().display()))
+            .env("XTABLES_LOCKFILE", tools.path().join("lock"));
+    })
+}
+
+fn again(variant: &str, prepare: impl FnOnce(&mut Command)) -> bool {
+    let Some(unshare) = unshare() else {
+        lab::skip("no network namespace can be made");
+        return true;
+    };
     let mut command = Command::new(&unshare[0]);
     command
         .args(&unshare[1..])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", &test_name(), "--nocapture"])
-        .env(VARIANT, variant)
-        .env(TOOLS, tools.path())
-        .env("PATH", format!("{}:/usr/bin:/bin", tools.path().display()))
-        .env("XTABLES_LOCKFILE", tools.path().join("lock"));
+        .env(VARIANT, variant);
+    prepare(&mut command);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     // A name that fits no test would pass as well.
@@ -210,7 +227,9 @@ pub fn break_tools() {
 
 /// Takes all programs away.
 pub fn hide_tools() {
-    std::fs::remove_dir_all(tools()).unwrap();
+    if let Some(tools) = std::env::var_os(TOOLS) {
+        std::fs::remove_dir_all(tools).unwrap();
+    }
     for folder in ["/usr/sbin", "/sbin"] {
         let (tmpfs, none) = (Some("tmpfs"), None::<&str>);
         nix::mount::mount(tmpfs, folder, tmpfs, nix::mount::MsFlags::empty(), none).unwrap();

@@ -1,5 +1,6 @@
 //! What DEL finds.
 
+use firewall::Backend::Iptables;
 use firewall::hostport::{self, Protocol};
 use firewall::{Error, Family, Owner, masquerade};
 
@@ -105,9 +106,9 @@ fn two_interfaces_of_one_pod_do_not_collide() {
             ..owner("cont1")
         };
         let addresses = nets(&["10.2.0.2/24"]);
-        masquerade::add(second, &addresses).unwrap();
+        masquerade::add(Iptables, second, &addresses).unwrap();
         check_pod("cont1").unwrap();
-        masquerade::check(second, &addresses).unwrap();
+        masquerade::check(Iptables, second, &addresses).unwrap();
         for _ in 0..2 {
             masquerade::delete(second, &[], true).unwrap();
             assert_eq!(save("iptables"), before);
@@ -134,7 +135,7 @@ fn without_any_tool_delete_names_what_is_there() {
         let kept = save("iptables");
         hide_tools();
         assert!(matches!(
-            masquerade::preflight(&nets(&["10.1.2.2/24"])),
+            masquerade::preflight(Iptables, &nets(&["10.1.2.2/24"])),
             Err(Error::NoTool("iptables"))
         ));
         let error = masquerade::delete(owner("cont1"), &[], true)

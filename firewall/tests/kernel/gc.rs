@@ -1,5 +1,6 @@
 //! What GC finds of attachments whose ids nobody knows any more.
 
+use firewall::Backend::Iptables;
 use firewall::hostport::{self, Mapping, Protocol};
 use firewall::{Family, Owner, masquerade};
 
@@ -12,9 +13,9 @@ use crate::{COMMENT, DN, DNAT_COMMENT, MASQ, add_pod, check_pod};
 /// A pod of another network, with one address and one port.
 fn add_elsewhere(owner: Owner) {
     let addresses = nets(&["10.9.0.2/24"]);
-    masquerade::add(owner, &addresses).unwrap();
+    masquerade::add(Iptables, owner, &addresses).unwrap();
     let mappings = [mapping(9090, Protocol::Tcp, "")];
-    hostport::add(owner, &ports(&mappings, &addresses)).unwrap();
+    hostport::add(Iptables, owner, &ports(&mappings, &addresses)).unwrap();
 }
 
 /// GC of both kinds.
@@ -59,7 +60,7 @@ fn gc_takes_what_is_not_valid_and_nothing_else() {
         assert_eq!(gc(&[]).len(), 3);
         assert_eq!(rules_with("iptables", &[r#"\"mynet\""#]), [""; 0]);
         for other in others {
-            masquerade::check(other, &nets(&["10.9.0.2/24"])).unwrap();
+            masquerade::check(Iptables, other, &nets(&["10.9.0.2/24"])).unwrap();
         }
     });
 }

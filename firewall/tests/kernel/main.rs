@@ -1,4 +1,4 @@
-//! Rules in the kernel, with both variants of iptables.
+//! Rules in the kernel: with both variants of iptables, and by nftables.
 
 // The helpers of a test fail as it does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -8,8 +8,10 @@ mod check;
 mod common;
 mod delete;
 mod gc;
+mod nft;
 
 use common::{mapping, nets, owner, ports};
+use firewall::Backend::Iptables;
 use firewall::hostport::{self, Mapping, Protocol};
 use firewall::masquerade;
 use ipnet::IpNet;
@@ -31,14 +33,14 @@ fn pod() -> (Vec<IpNet>, [Mapping; 2]) {
 
 fn add_pod(id: &str) {
     let (addresses, mappings) = pod();
-    masquerade::add(owner(id), &addresses).unwrap();
-    hostport::add(owner(id), &ports(&mappings, &addresses)).unwrap();
+    masquerade::add(Iptables, owner(id), &addresses).unwrap();
+    hostport::add(Iptables, owner(id), &ports(&mappings, &addresses)).unwrap();
 }
 
 fn check_pod(id: &str) -> firewall::Result<()> {
     let (addresses, mappings) = pod();
-    masquerade::check(owner(id), &addresses)?;
-    hostport::check(owner(id), &ports(&mappings, &addresses))
+    masquerade::check(Iptables, owner(id), &addresses)?;
+    hostport::check(Iptables, owner(id), &ports(&mappings, &addresses))
 }
 
 fn delete_pod(id: &str) {

@@ -41,7 +41,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let addresses = want.pod_addresses();
     let translated = config.ip_masq && config.layer3;
     if translated {
-        masquerade::preflight(&addresses).context("ipMasq: true")?;
+        masquerade::preflight(config.masq_backend(), &addresses).context("ipMasq: true")?;
     }
 
     if let Some(stale) = stale {
@@ -57,7 +57,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     if translated {
         // Also where it fails half-way, as by a tool that was killed.
         undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
-        masquerade::add(owner(&attachment), &addresses).context("failed to set up masquerade")?;
+        masquerade::add(config.masq_backend(), owner(&attachment), &addresses)
+            .context("failed to set up masquerade")?;
     }
     if config.container_up {
         await_port(&place.node, port.index)?;
@@ -83,7 +84,8 @@ fn look(place: &Place, want: &Want) -> Result<Option<Link>, Error> {
         return Err(Error::new(code::ALREADY_EXISTS, msg));
     }
     if want.config.ip_masq && want.config.layer3 {
-        let tools = |any: IpNet| masquerade::preflight(&[any]);
+        let backend = want.config.masq_backend();
+        let tools = |any: IpNet| masquerade::preflight(backend, &[any]);
         tools(Ipv4Net::default().into())
             .or_else(|v4| tools(Ipv6Net::default().into()).map_err(|_| v4))
             .context("ipMasq: true")?;

@@ -42,8 +42,12 @@ pub fn check(request: &Request) -> Result<(), Error> {
         .enter(same)
         .context("failed to enter the pod")??;
     if config.ip_masq && config.layer3 {
-        masquerade::check(owner(&attachment), &want.pod_addresses())
-            .map_err(|error| Error::check(error.to_string()))?;
+        masquerade::check(
+            config.masq_backend(),
+            owner(&attachment),
+            &want.pod_addresses(),
+        )
+        .map_err(|error| Error::check(error.to_string()))?;
     }
     Ok(())
 }

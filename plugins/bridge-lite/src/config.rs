@@ -1,6 +1,7 @@
 //! The plugin's configuration: the keys as written, and what they mean with every default applied.
 
 use cni::{Dns, Error, Request, Version, code};
+use firewall::Backend;
 use net::Mac;
 use net::link::is_name;
 use serde::Deserialize;
@@ -99,6 +100,8 @@ pub struct BridgeConfig {
     pub force_address: bool,
     /// Traffic that leaves the pod's network gets the node's address.
     pub ip_masq: bool,
+    /// By what; `None` for the node's choice.
+    pub masq_backend: Option<Backend>,
     /// Of both ends of the veth pair, and of a bridge made now, in bytes; `None` for the kernel's
     /// default.
     pub mtu: Option<u32>,
@@ -135,6 +138,7 @@ impl BridgeConfig {
             is_default_gateway: keys.is_default_gateway,
             force_address: keys.force_address,
             ip_masq: keys.ip_masq,
+            masq_backend: masq_backend(&keys.ip_masq_backend)?,
             mtu: mtu(keys.mtu)?,
             hairpin: keys.hairpin_mode,
             promiscuous: keys.promisc_mode,
@@ -150,6 +154,11 @@ impl BridgeConfig {
         };
         config.consistent(request.config.cni_version)?;
         Ok(config)
+    }
+
+    /// By what traffic is masqueraded.
+    pub fn masq_backend(&self) -> Backend {
+        self.masq_backend.unwrap_or_else(Backend::of_node)
     }
 
     /// Refuses what is fine key by key and makes no sense together.
@@ -203,15 +212,20 @@ fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
     if keys.macspoofchk {
         return refuse("macspoofchk", &true, "false or absent");
     }
-    match keys.ip_masq_backend.as_str() {
-        "" | "iptables" => Ok(()),
-        "nftables" => refuse("ipMasqBackend", &"\"nftables\"", "\"iptables\" or absent"),
-        other => Err(
-            Error::config(format!("unknown ipmasq backend {other:?}")).details(format!(
-                "ipMasqBackend: {other:?}; allowed: \"iptables\" or absent"
-            )),
-        ),
+    Ok(())
+}
+
+/// The backend that was asked for, if any.
+fn masq_backend(name: &str) -> Result<Option<Backend>, Error> {
+    if name.is_empty() {
+        return Ok(None);
     }
+    let found = Backend::parse(name).ok_or_else(|| {
+        Error::config(format!("unknown ipmasq backend {name:?}")).details(format!(
+            "ipMasqBackend: {name:?}; allowed: \"iptables\", \"nftables\" or absent"
+        ))
+    })?;
+    Ok(Some(found))
 }
 
 /// The kernel's rules for interface names; a `%` would be a pattern to it.
@@ -297,7 +311,7 @@ mod tests {
         let config = read(
             r#", "bridge": "br1", "isGateway": true, "forceAddress": true, "ipMasq": true,
                "mtu": 1400, "hairpinMode": true, "enabledad": true, "portIsolation": true,
-               "ipMasqBackend": "iptables", "ipam": {"type": "host-local"},
+               "ipMasqBackend": "nftables", "ipam": {"type": "host-local"},
                "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": true, "macspoofchk": null,
                "dns": {"nameservers": ["10.0.0.1"]}, "runtimeConfig": {"mac": "02:00:00:00:00:01"}"#,
         )
@@ -309,6 +323,7 @@ mod tests {
             is_default_gateway: false,
             force_address: true,
             ip_masq: true,
+            masq_backend: Some(Backend::Nftables),
             mtu: Some(1400),
             hairpin: true,
             promiscuous: false,
@@ -345,11 +360,6 @@ mod tests {
                 "failed to load netconf: cannot read \"preserveDefaultVlan\": ",
             ),
             (r#""macspoofchk": true"#, 2, "macspoofchk: true "),
-            (
-                r#""ipMasqBackend": "nftables""#,
-                2,
-                r#"ipMasqBackend: "nftables" "#,
-            ),
             (
                 r#""ipMasqBackend": "pf""#,
                 7,

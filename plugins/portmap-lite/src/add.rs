@@ -20,12 +20,12 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     attached::netns::open(request)?;
     let addresses = pod::addresses(&previous, &request.env.ifname);
     let ports = config.host_ports(&addresses);
-    hostport::preflight(&ports).context("cannot map ports")?;
+    hostport::preflight(config.backend, &ports).context("cannot map ports")?;
 
     let attachment = request.attachment();
     let owner = owner(&attachment);
     let mut undo = Undo::new();
-    hostport::add(owner, &ports).context("unable to setup DNAT")?;
+    hostport::add(config.backend, owner, &ports).context("unable to setup DNAT")?;
     undo.push(|| drop(hostport::delete(owner, &addresses, true)));
     if config.snat {
         localnet::enable(&addresses)?;

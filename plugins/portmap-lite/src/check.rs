@@ -15,7 +15,9 @@ pub fn check(request: &Request) -> Result<(), Error> {
         return Ok(());
     }
     let addresses = pod::addresses(&previous, &request.env.ifname);
-    let checked = hostport::check(owner(&request.attachment()), &config.host_ports(&addresses));
+    let attachment = request.attachment();
+    let ports = config.host_ports(&addresses);
+    let checked = hostport::check(config.backend, owner(&attachment), &ports);
     match checked {
         Err(missing @ firewall::Error::Missing(_)) => {
             return Err(Error::check(format!("could not check dnat: {missing}")));

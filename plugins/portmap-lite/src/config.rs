@@ -3,8 +3,9 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use cni::{Error, Request, code};
-use firewall::hostport::{HostPorts, Mapping, Mark, Protocol};
+use cni::{Error, Request};
+use firewall::hostport::{self, HostPorts, Mapping, Mark, Protocol};
+use firewall::{Backend, Family};
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -48,6 +49,8 @@ struct PortKeys {
 /// What ADD and CHECK work by: validated, every default applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortmapConfig {
+    /// By what the rules are made.
+    pub backend: Backend,
     /// The ports; empty where the pod has none.
     pub mappings: Vec<Mapping>,
     /// Connections whose answers would not find their way back get the node's address.
@@ -69,16 +72,21 @@ impl PortmapConfig {
     /// Reads and validates the configuration.
     ///
     /// # Errors
-    /// Code 6 for a wrong type, 2 for a key that is not supported, 7 for an invalid value.
+    /// Code 6 for a wrong type, 7 for an invalid value.
     pub fn read(request: &Request) -> Result<PortmapConfig, Error> {
-        PortmapConfig::from_keys(request.config.read()?)
+        PortmapConfig::from_keys(request.config.read()?, Backend::of_node)
     }
 
-    fn from_keys(keys: Keys) -> Result<PortmapConfig, Error> {
-        backend(&keys.backend)?;
-        conditions("conditionsV4", &keys.conditions_v4)?;
-        conditions("conditionsV6", &keys.conditions_v6)?;
+    fn from_keys(keys: Keys, of_node: impl Fn() -> Backend) -> Result<PortmapConfig, Error> {
+        let backend = match backend(&keys.backend)? {
+            Some(backend) => backend,
+            None => of_node(),
+        };
+        for_backend(backend, &keys)?;
+        conditions(backend, Family::V4, "conditionsV4", &keys.conditions_v4)?;
+        conditions(backend, Family::V6, "conditionsV6", &keys.conditions_v6)?;
         Ok(PortmapConfig {
+            backend,
             mark: mark(keys.mark_masq_bit, keys.external_set_mark_chain)?,
             mappings: keys
                 .runtime_config
@@ -121,19 +129,57 @@ pub fn told_mappings(request: &Request) -> Vec<Mapping> {
         .collect()
 }
 
-fn backend(name: &str) -> Result<(), Error> {
-    match name {
-        "" | "iptables" => Ok(()),
-        "nftables" => Err(Error::new(
-            code::UNSUPPORTED_FIELD,
-            "backend \"nftables\" is not supported; allowed: \"iptables\"",
-        )),
-        other => Err(invalid(
-            format!("unrecognized backend {other:?}"),
-            "backend",
-            "\"iptables\"",
-        )),
+/// The backend that was asked for, if any.
+fn backend(name: &str) -> Result<Option<Backend>, Error> {
+    if name.is_empty() {
+        return Ok(None);
     }
+    let found = Backend::parse(name).ok_or_else(|| {
+        invalid(
+            format!("unrecognized backend {name:?}"),
+            "backend",
+            "\"iptables\" or \"nftables\"",
+        )
+    })?;
+    Ok(Some(found))
+}
+
+/// Refuses what only the other backend understands: a chain of iptables, or conditions in the
+/// other's words. Those of iptables begin with an option or a negation.
+fn for_backend(backend: Backend, keys: &Keys) -> Result<(), Error> {
+    let of = |words: &[String]| {
+        let first = words.first()?;
+        let iptables = first.starts_with(['-', '!']);
+        Some(if iptables {
+            Backend::Iptables
+        } else {
+            Backend::Nftables
+        })
+    };
+    let chain = &keys.external_set_mark_chain;
+    let foreign: Vec<_> = [
+        (
+            "externalSetMarkChain",
+            (!chain.is_empty()).then_some(Backend::Iptables),
+        ),
+        ("conditionsV4", of(&keys.conditions_v4)),
+        ("conditionsV6", of(&keys.conditions_v6)),
+    ]
+    .into_iter()
+    .filter(|(_, needed)| needed.is_some_and(|needed| needed != backend))
+    .map(|(key, _)| key)
+    .collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let other = match backend {
+        Backend::Iptables => Backend::Nftables,
+        Backend::Nftables => Backend::Iptables,
+    };
+    Err(Error::config(format!(
+        "{backend} backend was requested but configuration contains {other}-specific options [{}]",
+        foreign.join(" ")
+    )))
 }
 
 fn mark(bit: Option<i64>, chain: String) -> Result<MarkKey, Error> {
@@ -162,25 +208,16 @@ fn mark(bit: Option<i64>, chain: String) -> Result<MarkKey, Error> {
     Ok(MarkKey::Chain(chain))
 }
 
-/// Words of iptables; those of nftables do not begin with an option or a negation.
-fn conditions(key: &str, words: &[String]) -> Result<(), Error> {
-    if words
-        .first()
-        .is_some_and(|word| !word.starts_with(['-', '!']))
-    {
-        return Err(Error::config(format!(
-            "iptables backend was requested but configuration contains nftables-specific options \
-             [{key}]"
-        )));
-    }
-    match words.iter().find(|word| word.contains(char::is_control)) {
-        None => Ok(()),
-        Some(word) => Err(invalid(
+fn conditions(backend: Backend, family: Family, key: &str, words: &[String]) -> Result<(), Error> {
+    if let Some(word) = words.iter().find(|word| word.contains(char::is_control)) {
+        return Err(invalid(
             format!("Invalid condition: {word:?}"),
             key,
-            "words of iptables, without control characters",
-        )),
+            &format!("words of {backend}, without control characters"),
+        ));
     }
+    hostport::check_conditions(backend, family, words)
+        .map_err(|error| Error::config(format!("Invalid condition: {key}: {error}")))
 }
 
 fn mapping(index: usize, port: &PortKeys) -> Result<Mapping, Error> {

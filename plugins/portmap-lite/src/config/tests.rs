@@ -3,7 +3,12 @@ use cni::{Command, Config, Env};
 use super::*;
 
 fn read(keys: &str) -> Result<PortmapConfig, Error> {
-    PortmapConfig::read(&request(keys))
+    read_on(Backend::Iptables, keys)
+}
+
+/// As on a node of that backend.
+fn read_on(node: Backend, keys: &str) -> Result<PortmapConfig, Error> {
+    PortmapConfig::from_keys(request(keys).config.read()?, || node)
 }
 
 fn request(keys: &str) -> Request {
@@ -137,14 +142,9 @@ fn what_cannot_be_done_is_named_with_what_is_allowed() {
     let long = format!(",\"externalSetMarkChain\":\"{}\"", "x".repeat(29));
     refused(&[
         (
-            r#","backend":"nftables""#,
-            2,
-            "backend \"nftables\" is not supported; allowed: \"iptables\"",
-        ),
-        (
             r#","backend":"x""#,
             7,
-            "unrecognized backend \"x\" (backend must be \"iptables\")",
+            "unrecognized backend \"x\" (backend must be \"iptables\" or \"nftables\")",
         ),
         (
             r#","markMasqBit":32"#,
@@ -172,19 +172,56 @@ fn what_cannot_be_done_is_named_with_what_is_allowed() {
 }
 
 #[test]
-fn conditions_are_words_of_iptables() {
+fn the_node_chooses_where_nobody_does() {
+    for node in [Backend::Iptables, Backend::Nftables] {
+        assert_eq!(read_on(node, "").unwrap().backend, node);
+        assert_eq!(read_on(node, r#","backend":"""#).unwrap().backend, node);
+        for chosen in [Backend::Iptables, Backend::Nftables] {
+            let keys = format!(",\"backend\":\"{chosen}\"");
+            assert_eq!(read_on(node, &keys).unwrap().backend, chosen);
+        }
+    }
+    let asked = PortmapConfig::from_keys(
+        request(r#","backend":"nftables""#).config.read().unwrap(),
+        || panic!("the node was asked for nothing"),
+    );
+    assert_eq!(asked.unwrap().backend, Backend::Nftables);
+}
+
+#[test]
+fn conditions_are_words_of_the_backend() {
     refused(&[
         (
             r#","conditionsV6":["ip6","saddr"]"#,
             7,
-            "nftables-specific options [conditionsV6]",
+            "iptables backend was requested but configuration contains nftables-specific options \
+             [conditionsV6]",
+        ),
+        (
+            r#","backend":"nftables","conditionsV4":["!","-s"],"conditionsV6":["-i","eth0"],
+               "externalSetMarkChain":"X""#,
+            7,
+            "nftables backend was requested but configuration contains iptables-specific options \
+             [externalSetMarkChain conditionsV4 conditionsV6]",
         ),
         (
             r#","conditionsV4":["-s","1.2.3.4\nCOMMIT"]"#,
             7,
             "Invalid condition: \"1.2.3.4\\nCOMMIT\"",
         ),
+        (
+            r#","backend":"nftables","conditionsV6":["ip6 saddr fd00::1 tcp","sport 5"]"#,
+            7,
+            "Invalid condition: conditionsV6: tcp \"sport\" is not supported in \
+             \"ip6 saddr fd00::1 tcp sport 5\"; allowed: ip saddr, ip daddr (ip6 for IPv6)",
+        ),
     ]);
+    let keys = r#","backend":"nftables","conditionsV4":["ip saddr","!= 192.0.2.0/24"]"#;
+    let config = read(keys).unwrap();
+    assert_eq!(
+        config.host_ports(&[]).conditions_v4,
+        ["ip saddr", "!= 192.0.2.0/24"]
+    );
 }
 
 #[test]

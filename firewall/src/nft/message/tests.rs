@@ -1,0 +1,208 @@
+use netlink_packet_core::{NLA_TYPE_MASK, NlasIterator, Parseable};
+
+use super::*;
+use crate::Owner;
+use crate::nft::expr::jump_verdict;
+use crate::nft::hostport::table;
+use crate::nft::listing::read_elements;
+use crate::nft::table::{Entry, Table, key};
+use crate::nft::tag::Tag;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<_> = hex.split_whitespace().collect::<String>().into_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+/// Kinds and values of a message's attributes.
+fn attributes(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    NlasIterator::new(bytes)
+        .map(|nla| nla.unwrap())
+        .map(|nla| (nla.kind() & NLA_TYPE_MASK, nla.value().to_vec()))
+        .collect()
+}
+
+fn sent(message: &Message) -> Vec<(u16, Vec<u8>)> {
+    let mut bytes = vec![0; message.body.buffer_len()];
+    message.body.emit(&mut bytes);
+    attributes(&bytes)
+}
+
+fn hostports() -> Table {
+    table(Family::V4, Some(0x2000))
+}
+
+/// What `nft` 1.0.6 sends has all that we send; beside it the line for `nft`. The numbers of sets
+/// within a batch are left out.
+fn is_part_of(message: &Message, nft: &str, line: &str) {
+    let nft = attributes(&bytes(nft));
+    let ours = sent(message);
+    assert!(!ours.is_empty());
+    for attribute in &ours {
+        assert!(
+            nft.contains(attribute),
+            "{line}: {attribute:x?} of {nft:x?}"
+        );
+    }
+}
+
+const TABLE: &str = "16000100 636e695f6c6974655f686f7374706f7274000000";
+
+#[test]
+fn tables_chains_and_sets_are_made_as_nft_does() {
+    let hostports = hostports();
+    let name = hostports.name;
+    is_part_of(
+        &name.add(),
+        &format!("{TABLE} 0800020000000000"),
+        "add table ip cni_lite_hostport",
+    );
+    let chain = |name: &str| {
+        hostports
+            .chains
+            .iter()
+            .find(|chain| chain.name == name)
+            .unwrap()
+    };
+    is_part_of(
+        &name.add_chain(chain("prerouting")),
+        &format!(
+            "{TABLE} 0f000300 707265726f7574696e670000 08000700 6e617400 0800050000000001
+             14000480 0800010000000000 08000200ffffff9c"
+        ),
+        "add chain … prerouting { type nat hook prerouting priority dstnat; policy accept; }",
+    );
+    is_part_of(
+        &name.add_chain(chain("mark_0x2000")),
+        &format!("{TABLE} 10000300 6d61726b5f30783230303000"),
+        "add chain … mark_0x2000",
+    );
+}
+
+#[cfg(target_endian = "little")]
+#[test]
+fn sets_are_made_as_nft_does() {
+    let hostports = hostports();
+    let set = |name: &str| hostports.sets.iter().find(|set| set.name == name).unwrap();
+    for (name, id, nft, line) in [
+        (
+            "attachments",
+            1,
+            "10000200 6174746163686d656e747300 0800030000000000 0800040000000029 0800050000000010
+             08000a0000000001 0a000d00 0004010000000000",
+            "add set … attachments { type ifname; }",
+        ),
+        (
+            "sources",
+            2,
+            "0c000200 736f757263657300 080003000000008c 080004000000c347 080005000000000c
+             08000600ffffff00 0800070000000000 08000a0000000002
+             2c000980 28000280 0c000180 0800010000000001 0c000180 0800010000000002
+             0c000180 0800010000000004
+             20000d00 000400000000010400000000030800040d00000001000604 00000000",
+            "add map … sources { type inet_proto . inet_service . ipv4_addr : verdict; flags interval; }",
+        ),
+        (
+            "ports",
+            3,
+            "0a000200 706f727473000000 0800030000000008 080004000000030d 0800050000000008
+             08000600000001cd 0800070000000008 08000a0000000003",
+            "add map … ports { type inet_proto . inet_service : ipv4_addr . inet_service; }",
+        ),
+    ] {
+        let message = hostports.name.add_set(Family::V4, set(name), id);
+        is_part_of(&message, &format!("{TABLE} {nft}"), line);
+    }
+}
+
+#[test]
+fn elements_are_made_and_read_as_nft_does() {
+    let tcp_8080 = key([&[6][..], &8080_u16.to_be_bytes()[..]]);
+    let from = |ip: [u8; 4]| [tcp_8080.clone(), ip.to_vec()].concat();
+    let tag = Tag::of(Owner {
+        network: "mynet",
+        container_id: "cont1",
+        ifname: "eth0",
+    });
+    let entry = |set: &str, key, end, value| Entry {
+        set: set.to_owned(),
+        key,
+        end,
+        value,
+        comment: "c".to_owned(),
+    };
+    let target = DataAttribute::Value(vec![10, 1, 2, 2, 0, 80, 0, 0]);
+    for (entry, nft, line) in [
+        (
+            entry("attachments", tag.element().entry.key, None, None),
+            "10000200 6174746163686d656e747300 0800040000000001
+             28000380 24000180 18000180 14000100 61323865373531613831646131633600 08000600 00026300",
+            "attachments { \"a28e751a81da1c6\" comment \"c\" }",
+        ),
+        (
+            entry("ports", tcp_8080.clone(), None, Some(target)),
+            "0a000200 706f727473000000 0800040000000003
+             30000380 2c000180 10000180 0c000100 060000001f900000 10000280 0c000100 0a01020200500000
+             08000600 00026300",
+            "ports { tcp . 8080 comment \"c\" : 10.1.2.2 . 80 }",
+        ),
+        (
+            entry(
+                "sources",
+                from([10, 1, 2, 0]),
+                Some(from([10, 1, 2, 255])),
+                Some(jump_verdict("mark_0x2000")),
+            ),
+            "0c000200 736f757263657300 0800040000000002
+             58000380 54000180 14000180 10000100 060000001f9000000a010200
+             14000a80 10000100 060000001f9000000a0102ff
+             20000280 1c000280 08000100fffffffd 10000200 6d61726b5f30783230303000 08000600 00026300",
+            "sources { tcp . 8080 . 10.1.2.0/24 comment \"c\" : jump mark_0x2000 }",
+        ),
+    ] {
+        let nft = format!("{TABLE} {nft}");
+        let messages = hostports().name.create_elements(&[&entry]);
+        assert_eq!(messages.len(), 1);
+        is_part_of(&messages[0], &nft, line);
+        let read = SetElementMessage::parse(&bytes(&nft)).unwrap();
+        assert_eq!(read_elements(NfTablesMessage::NewSetElement(read)), [entry], "{line}");
+    }
+}
+
+#[test]
+fn many_elements_are_spread_over_messages() {
+    let name = hostports().name;
+    let entries: Vec<_> = (0..1000_u16)
+        .map(|port| Entry {
+            set: if port % 2 == 0 { "ports" } else { "sources" }.to_owned(),
+            key: vec![0; 40],
+            end: Some(vec![0; 40]),
+            value: Some(DataAttribute::Value(vec![0; 20])),
+            comment: "x".repeat(127),
+        })
+        .collect();
+    let entries: Vec<_> = entries.iter().collect();
+    for messages in [
+        name.create_elements(&entries),
+        name.delete_elements(&entries),
+    ] {
+        assert_eq!(messages.len(), 8);
+        for message in messages {
+            for (_, value) in sent(&message) {
+                assert!(value.len() < usize::from(u16::MAX));
+            }
+        }
+    }
+    assert_eq!(name.create_elements(&[]), []);
+}
+
+#[test]
+fn comments_are_kept_as_nft_does() {
+    assert_eq!(user_data("abc"), [0, 4, b'a', b'b', b'c', 0]);
+    assert_eq!(comment(&user_data("abc")), "abc");
+    // Others may keep more beside it.
+    assert_eq!(comment(&[1, 2, 9, 9, 0, 2, b'x', 0]), "x");
+    for broken in [&[][..], &[0], &[0, 9, b'x'], &[1, 200]] {
+        assert!(comment(broken).len() <= 1);
+    }
+}
