@@ -10,7 +10,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::Command;
 use std::thread;
 
@@ -20,8 +20,10 @@ use tests::{Answer, Mutator, Node, Pod, kind, seal, with};
 const COMMANDS: [&str; 8] = [
     "ADD", "ADD", "DEL", "CHECK", "CHECK", "GC", "STATUS", "VERSION",
 ];
-/// Calls of each plugin.
-const RUNS: usize = 5_000;
+/// Two at once, each on a node of its own.
+const SEEDS: [u64; 2] = [1, 2];
+/// Calls of each plugin with each seed.
+const RUNS: usize = 2_500;
 
 /// One call.
 struct Call<'a> {
@@ -83,25 +85,25 @@ fn a_fault_is_one() {
 }
 
 /// Calls a plugin with what becomes of good configurations and environments.
-fn storm(plugin: &'static str) {
-    let Some(node) = Node::new("hostile") else {
-        return;
-    };
-    let pod = node.pod("pod");
-    // In a thread, since a sealed one could not remove the node any more.
-    let sealed = thread::scope(|scope| scope.spawn(|| rain(plugin, &node, &pod)).join());
+fn storm(plugin: &str) {
+    let nodes: Option<Vec<_>> = SEEDS.iter().map(|_| Node::new("hostile")).collect();
+    let Some(nodes) = nodes else { return };
+    // In threads, since a sealed one could not remove its node any more.
+    let sealed: io::Result<()> = thread::scope(|scope| {
+        let start = |(node, seed)| scope.spawn(move || rain(plugin, node, seed));
+        let rains: Vec<_> = nodes.iter().zip(SEEDS).map(start).collect();
+        rains.into_iter().try_for_each(|rain| rain.join().unwrap())
+    });
+    let calls = SEEDS.len() * RUNS;
     match sealed {
         // Not println!, which a passing test keeps to itself.
-        Ok(Ok(())) => drop(writeln!(
-            std::io::stderr(),
-            "{plugin}: {RUNS} hostile calls"
-        )),
-        Ok(Err(error)) => lab::skip(&format!("no read-only mounts for hostile calls: {error}")),
-        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(()) => drop(writeln!(io::stderr(), "{plugin}: {calls} hostile calls")),
+        Err(error) => lab::skip(&format!("no read-only mounts for hostile calls: {error}")),
     }
 }
 
-fn rain(plugin: &str, node: &Node, pod: &Pod) -> std::io::Result<()> {
+fn rain(plugin: &str, node: &Node, seed: u64) -> io::Result<()> {
+    let pod = &node.pod("pod");
     seal(node.folder())?;
     // Two of them need a pod that is connected.
     let chained = ["portmap", "bandwidth"].contains(&plugin);
@@ -113,7 +115,7 @@ fn rain(plugin: &str, node: &Node, pod: &Pod) -> std::io::Result<()> {
     };
     let complete = |config: &Value| proved(&with(config, "prevResult", &previous), node, pod);
     let good: Vec<_> = good_configs(plugin, node).iter().map(complete).collect();
-    let mut mutator = Mutator::new(7);
+    let mut mutator = Mutator::new(seed);
     for run in 0..RUNS {
         let config = mutator.pick(&good);
         if mutator.once_in(6) {
@@ -128,7 +130,7 @@ fn rain(plugin: &str, node: &Node, pod: &Pod) -> std::io::Result<()> {
             config: mutator.config(config),
         };
         if let Err(fault) = call.verdict(node) {
-            panic!("run {run} of {plugin}: {fault}\n{call}");
+            panic!("{plugin}, seed {seed}, run {run}: {fault}\n{call}");
         }
     }
     Ok(())
