@@ -18,6 +18,16 @@ impl Family {
     /// Both, in the order in which rules are made.
     pub const ALL: [Family; 2] = [Family::V4, Family::V6];
 
+    /// Whether something can be used with one family at least: asked where nobody knows yet of which
+    /// family a pod's addresses will be. `usable` is given some address of each.
+    ///
+    /// # Errors
+    /// That of IPv4, where it cannot be used with either.
+    pub fn any<E>(usable: impl Fn(IpNet) -> Result<(), E>) -> Result<(), E> {
+        let v6 = |v4| usable(Ipv6Net::default().into()).map_err(|_| v4);
+        usable(Ipv4Net::default().into()).or_else(v6)
+    }
+
     /// The family of an address.
     pub fn of(address: &IpNet) -> Family {
         match address {
@@ -222,6 +232,20 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_family_is_enough() {
+        let with = |v4: bool, v6: bool| {
+            Family::any(|net| match Family::of(&net) {
+                Family::V4 => v4.then_some(()).ok_or("no IPv4"),
+                Family::V6 => v6.then_some(()).ok_or("no IPv6"),
+            })
+        };
+        assert_eq!(with(true, true), Ok(()));
+        assert_eq!(with(true, false), Ok(()));
+        assert_eq!(with(false, true), Ok(()));
+        assert_eq!(with(false, false), Err("no IPv4"));
+    }
 
     #[test]
     fn one_line_is_sent_asked_and_deleted() {

@@ -25,13 +25,30 @@ pub fn write(path: &str, value: &str) -> Result<Option<String>> {
     let Some(old) = read(path)? else {
         return Ok(None);
     };
-    // The kernel separates several numbers by tabs, people by spaces.
-    if old.split_whitespace().eq(value.split_whitespace()) {
+    if is_same(&old, value) {
         return Ok(Some(old));
     }
     let written = std::fs::write(file(path)?, value);
     let written = found(written, || format!("set sysctl {path} to {value:?}"))?;
     Ok(written.map(|()| old))
+}
+
+/// Whether [`write`] would do, without a change: the value is so already, or the file can be written.
+///
+/// # Errors
+/// The file system's, naming the sysctl.
+pub fn check_write(path: &str, value: &str) -> Result<()> {
+    let Some(old) = read(path)?.filter(|old| !is_same(old, value)) else {
+        return Ok(());
+    };
+    let opened = std::fs::OpenOptions::new().write(true).open(file(path)?);
+    let doing = || format!("set sysctl {path} from {old:?} to {value:?}");
+    found(opened, doing).map(drop)
+}
+
+/// The kernel separates several numbers by tabs, people by spaces.
+fn is_same(old: &str, new: &str) -> bool {
+    old.split_whitespace().eq(new.split_whitespace())
 }
 
 /// The file of a sysctl. The path must stay below /proc/sys, whatever interface name is in it.

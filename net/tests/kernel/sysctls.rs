@@ -39,6 +39,27 @@ fn one_that_the_kernel_lacks_is_none() {
 }
 
 #[test]
+fn whether_it_can_be_written_is_asked_without_a_change() {
+    let Some((node, _)) = namespaces() else {
+        return;
+    };
+    let path = "net/ipv4/ip_forward";
+    let ask = || {
+        let before = sysctl::read(path).expect("read");
+        for value in ["0", "1"] {
+            sysctl::check_write(path, value).expect("a namespace of our own");
+        }
+        assert_eq!(sysctl::read(path).expect("read"), before);
+        sysctl::check_write("net/ipv4/conf/no-such-link/arp_notify", "1").expect("none");
+        let counter = "net/netfilter/nf_conntrack_count";
+        if sysctl::read(counter).expect("read").is_some() {
+            sysctl::check_write(counter, "-1").expect_err("nobody can set it");
+        }
+    };
+    node.enter(ask).expect("enter");
+}
+
+#[test]
 fn an_interface_name_may_contain_dots() {
     let Some(lab) = Lab::new() else { return };
     lab.node.create_ifb("a.b.c", None, 0, 1500).expect("ifb");

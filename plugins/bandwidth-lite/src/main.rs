@@ -12,6 +12,7 @@ mod del;
 mod gc;
 mod identity;
 mod place;
+mod status;
 mod tbf;
 mod want;
 
@@ -49,6 +50,10 @@ impl Plugin for Bandwidth {
 
     fn gc(&self, request: &Request) -> Result<(), Error> {
         gc::gc(request)
+    }
+
+    fn status(&self, request: &Request) -> Result<(), Error> {
+        status::status(request)
     }
 }
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use attached::link;
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
-use firewall::masquerade;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use firewall::{Family, masquerade};
 use net::{Errno, Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
@@ -83,14 +82,18 @@ fn look(place: &Place, want: &Want) -> Result<Option<Link>, Error> {
         let msg = format!("failed to make veth pair: {name:?} already exists and is not ours");
         return Err(Error::new(code::ALREADY_EXISTS, msg));
     }
-    if want.config.ip_masq && want.config.layer3 {
-        let backend = want.config.masq_backend();
-        let tools = |any: IpNet| masquerade::preflight(backend, &[any]);
-        tools(Ipv4Net::default().into())
-            .or_else(|v4| tools(Ipv6Net::default().into()).map_err(|_| v4))
-            .context("ipMasq: true")?;
-    }
+    can_masquerade(want.config)?;
     Ok(stale)
+}
+
+/// Sees that masquerade is possible where it is asked for, be it for one family only.
+pub fn can_masquerade(config: &BridgeConfig) -> Result<(), Error> {
+    if !config.ip_masq || !config.layer3 {
+        return Ok(());
+    }
+    let backend = config.masq_backend();
+    let usable = |any| masquerade::preflight(backend, &[any]);
+    Family::any(usable).context("ipMasq: true")
 }
 
 fn taken(want: &Want) -> Error {

@@ -15,6 +15,7 @@ mod gc;
 mod identity;
 mod place;
 mod pod;
+mod status;
 mod sysctls;
 mod want;
 
@@ -45,7 +46,7 @@ impl Plugin for BridgePlugin {
     }
 
     fn status(&self, request: &Request) -> Result<(), Error> {
-        hand_on(Command::Status, request)
+        status::status(request)
     }
 }
 

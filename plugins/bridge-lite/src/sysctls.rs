@@ -97,6 +97,17 @@ impl Sysctl {
         }
     }
 
+    /// Sees that [`Sysctl::set`] would do, in the calling thread's namespace, and changes nothing.
+    ///
+    /// # Errors
+    /// Only for one that is required.
+    pub fn can_be_set(&self) -> Result<(), Error> {
+        match (net::sysctl::check_write(&self.path, self.value), &self.need) {
+            (Err(error), Need::Required(failure)) => Err(error).context(failure),
+            _ => Ok(()),
+        }
+    }
+
     /// Compares it with what is there, in the calling thread's namespace. One that the kernel does
     /// not have is no difference, as ADD made nothing of it either.
     ///

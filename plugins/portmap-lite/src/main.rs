@@ -12,6 +12,7 @@ mod gc;
 mod localnet;
 mod pod;
 mod stale;
+mod status;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,10 @@ impl Plugin for PortmapPlugin {
 
     fn gc(&self, request: &Request) -> Result<(), Error> {
         gc::gc(request)
+    }
+
+    fn status(&self, request: &Request) -> Result<(), Error> {
+        status::status(request)
     }
 }
 
