@@ -1,5 +1,5 @@
 //! Conditions of the configuration, in the words of `nft`: of its language the few that make sense
-//! for a host port.
+//! for a host port. None is about the packet's mark, which the port's own rules change.
 
 use std::net::IpAddr;
 
@@ -10,8 +10,8 @@ use super::field::Field;
 use crate::rule::Family;
 
 /// What is understood, for error messages.
-const ALLOWED: &str = "ip saddr, ip daddr (ip6 for IPv6), iifname and meta mark, each with == or \
-                       != where wanted, then an address or network, a name or a number";
+const ALLOWED: &str = "ip saddr, ip daddr (ip6 for IPv6) and iifname, each with == or != where \
+                       wanted, then an address, a network or a name";
 
 /// The conditions of words, however they are spread over the list; all of them must be fulfilled.
 ///
@@ -55,7 +55,6 @@ fn condition(family: Family, subject: &str, inverted: bool, value: &str) -> Opti
             let name = value.trim_matches('"');
             is_name(name).then(|| expr::input_is(name, inverted))
         }
-        ("mark" | "meta mark", _) => Some(expr::mark_is(number(value)?, inverted)),
         _ => None,
     }
 }
@@ -65,13 +64,6 @@ fn is_name(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '*' | '"' | '\\' | '/' | ':');
     !stem.is_empty() && name.len() <= 15 && stem.chars().all(plain)
-}
-
-fn number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 #[cfg(test)]
@@ -111,8 +103,6 @@ mod tests {
             (Family::V6, "ip6 saddr fd00::/8", "ip6 saddr fd00::/8"),
             (Family::V6, "ip6 daddr != fd00::1", "ip6 daddr != fd00::1"),
             (Family::V6, "iifname != eth0", "iifname != \"eth0\""),
-            (Family::V4, "mark 16", "meta mark 0x00000010"),
-            (Family::V4, "meta mark != 0x10", "meta mark != 0x00000010"),
         ] {
             assert_eq!(texts(family, &[words]).as_deref(), Ok(text));
         }
@@ -129,7 +119,7 @@ mod tests {
             "ip saddr 10.0.0.0/33",
             "iifname *",
             "iifname 1234567890123456",
-            "meta mark x",
+            "meta mark 16",
             "!= 10.0.0.1",
             "drop",
         ] {
@@ -138,7 +128,7 @@ mod tests {
                 error.contains("is not supported") && error.contains(words),
                 "{error}"
             );
-            assert!(error.contains("iifname and meta mark"));
+            assert!(error.contains("and iifname, each"));
         }
     }
 }

@@ -245,18 +245,6 @@ pub fn has_mark(mark: u32) -> Part {
     )
 }
 
-/// `meta mark MARK`, or `meta mark != MARK`.
-pub fn mark_is(mark: u32, inverted: bool) -> Part {
-    let (operator, not) = equality(inverted);
-    Part::new(
-        format!("meta mark {not}{mark:#010x}"),
-        [
-            meta(MetaKey::Mark, first()),
-            compare(operator, mark.to_ne_bytes()),
-        ],
-    )
-}
-
 /// `ip saddr NET` and the like, for an address field.
 pub fn net_is(field: Field, net: IpNet, inverted: bool) -> Part {
     let family = Family::of(&net);
