@@ -24,7 +24,8 @@ const LISTERS: [(&str, &str); 3] = [
 pub struct Snapshot {
     /// `NAME KIND mac MAC mtu MTU …`, with what it is a port of and its global addresses.
     pub links: Vec<String>,
-    /// `LISTER TABLE: LINE`, in their order, without counters. A chain is a line too.
+    /// `LISTER TABLE: LINE`, in their order, without counters. A chain is a line too. Of nftables only
+    /// what has a comment, in the tables whose names begin with `cni_`.
     pub rules: Vec<String>,
     /// `LINK KIND handle HANDLE`, those that someone made.
     pub qdiscs: Vec<String>,
@@ -165,25 +166,46 @@ fn read_rules(node: &Namespace) -> Result<Vec<String>> {
     }
     for (ipv4, ipv6) in listers {
         for program in [ipv4, ipv6] {
-            rules.extend(list_rules(node, program)?);
+            let saved = said_by(node, program, &[])?;
+            rules.extend(rule_lines(program, &saved));
         }
     }
+    let ruleset = said_by(node, "nft", &["list", "ruleset"])?;
+    rules.extend(commented_lines(&ruleset));
     Ok(rules)
 }
 
-fn list_rules(node: &Namespace, program: &str) -> Result<Vec<String>> {
+/// What a program prints; nothing where it is not there.
+fn said_by(node: &Namespace, program: &str, arguments: &[&str]) -> Result<String> {
     let Some(file) = find_tool(program) else {
-        return Ok(Vec::new());
+        return Ok(String::new());
     };
-    let output = node.output(&mut Command::new(file), b"")?;
+    let output = node.output(Command::new(file).args(arguments), b"")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Error::Failed(format!("{program}: {}", said.trim())));
     }
-    Ok(rule_lines(
-        program,
-        &String::from_utf8_lossy(&output.stdout),
-    ))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The elements and rules with a comment in what `nft list ruleset` printed, with their table and
+/// what they are in. Elements have no order of their own.
+fn commented_lines(ruleset: &str) -> Vec<String> {
+    let (mut table, mut object) = ("", "");
+    let mut lines = Vec::new();
+    for line in ruleset.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("table ") {
+            table = name.trim_end_matches(" {");
+        } else if let Some(name) = line.strip_suffix(" {") {
+            object = name;
+        } else if line.contains(" comment \"") && table.contains(" cni_") {
+            let line = line.trim_start_matches("elements = { ");
+            let line = line.trim_end_matches([',', ' ', '}']);
+            lines.push(format!("nft {table}: {object} {line}"));
+        }
+    }
+    lines.sort();
+    lines
 }
 
 /// The rules and chains in what `iptables-save` printed, with their table and without counters.
@@ -238,6 +260,22 @@ mod tests {
                 "save nat: :CNI-X -",
                 "save nat: -A CNI-X -j MASQUERADE",
                 "save filter: -A INPUT -j DROP"
+            ]
+        );
+    }
+
+    #[test]
+    fn of_nftables_what_attachments_have_counts() {
+        let ruleset = "table ip nat {\n\tchain c {\n\t\taccept comment \"x\"\n\t}\n}\n\
+                       table ip cni_a {\n\tmap m {\n\t\ttype inet_service : verdict\n\
+                       \t\telements = { 2 comment \"b, c\" : accept,\n\t\t\t     1 comment \"a\" : drop }\n\t}\n\
+                       \n\tchain c {\n\t\taccept\n\t\tdrop comment \"a\"\n\t}\n}\n";
+        assert_eq!(
+            commented_lines(ruleset),
+            [
+                "nft ip cni_a: chain c drop comment \"a\"",
+                "nft ip cni_a: map m 1 comment \"a\" : drop",
+                "nft ip cni_a: map m 2 comment \"b, c\" : accept",
             ]
         );
     }
