@@ -80,8 +80,8 @@ fn reap(group: Pid) {
 }
 
 /// Kills the ADD of the chain's plugin of that index, after those before it.
-fn kill_add(label: &str, index: usize) {
-    let Some(world) = World::dual_stack(label) else {
+fn kill_add(world: Option<World>, index: usize) {
+    let Some(world) = world else {
         return;
     };
     let node = &world.node;
@@ -107,17 +107,27 @@ fn kill_add(label: &str, index: usize) {
 
 #[test]
 fn add_of_the_bridge() {
-    kill_add("kill-bridge", 0);
+    kill_add(World::dual_stack("kill-bridge"), 0);
 }
 
 #[test]
 fn add_of_portmap() {
-    kill_add("kill-portmap", 1);
+    kill_add(World::dual_stack("kill-portmap"), 1);
+}
+
+#[test]
+fn add_of_the_bridge_by_nftables() {
+    kill_add(World::nftables("kill-bridge-nft"), 0);
+}
+
+#[test]
+fn add_of_portmap_by_nftables() {
+    kill_add(World::nftables("kill-portmap-nft"), 1);
 }
 
 #[test]
 fn add_of_bandwidth() {
-    kill_add("kill-bandwidth", 2);
+    kill_add(World::dual_stack("kill-bandwidth"), 2);
 }
 
 #[test]

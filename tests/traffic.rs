@@ -53,42 +53,41 @@ fn a_host_port_is_reached_from_everywhere() {
 }
 
 fn reach_from_everywhere(bridged: bool) {
-    let Some(site) = Site::new("ports", &[]) else {
-        return;
-    };
-    filter_bridged(&site, bridged);
-    let pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
-    let other = site.pod("other", &[]);
-    let (outside, node) = (&site.outside, &site.node.namespace);
-    let (pod_itself, other) = (pod.namespace(), other.namespace());
-    // Who asks, at which of the node's addresses, and as whom the pod sees it. What would be
-    // answered past the node is masqueraded, else a client's own address is kept.
-    let table = [
-        (outside, "192.0.2.10:8080", "192.0.2.1"),
-        (node, "192.0.2.10:8080", "192.0.2.10"),
-        (node, "127.0.0.1:8080", "10.244.0.1"),
-        (node, "10.244.0.1:8080", "10.244.0.1"),
-        (other, "192.0.2.10:8080", "10.244.0.1"),
-        (other, "10.244.0.1:8080", "10.244.0.1"),
-        (pod_itself, "192.0.2.10:8080", "10.244.0.1"),
-        (pod_itself, "10.244.0.1:8080", "10.244.0.1"),
-        (outside, "[2001:db8::10]:8080", "2001:db8::1"),
-        (node, "[2001:db8::10]:8080", "2001:db8::10"),
-        (node, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
-        (other, "[2001:db8::10]:8080", "fd00:10:244::1"),
-        (other, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
-        (pod_itself, "[2001:db8::10]:8080", "fd00:10:244::1"),
-        (pod_itself, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
-    ];
-    let mut failed = Vec::new();
-    for protocol in PROTOCOLS {
-        for (client, target, peer) in table {
-            failed.extend(wrong(&pod, protocol, client, at(target), peer));
+    for site in Site::by_each_backend("ports", &[]) {
+        filter_bridged(&site, bridged);
+        let pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+        let other = site.pod("other", &[]);
+        let (outside, node) = (&site.outside, &site.node.namespace);
+        let (pod_itself, other) = (pod.namespace(), other.namespace());
+        // Who asks, at which of the node's addresses, and as whom the pod sees it. What would be
+        // answered past the node is masqueraded, else a client's own address is kept.
+        let table = [
+            (outside, "192.0.2.10:8080", "192.0.2.1"),
+            (node, "192.0.2.10:8080", "192.0.2.10"),
+            (node, "127.0.0.1:8080", "10.244.0.1"),
+            (node, "10.244.0.1:8080", "10.244.0.1"),
+            (other, "192.0.2.10:8080", "10.244.0.1"),
+            (other, "10.244.0.1:8080", "10.244.0.1"),
+            (pod_itself, "192.0.2.10:8080", "10.244.0.1"),
+            (pod_itself, "10.244.0.1:8080", "10.244.0.1"),
+            (outside, "[2001:db8::10]:8080", "2001:db8::1"),
+            (node, "[2001:db8::10]:8080", "2001:db8::10"),
+            (node, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+            (other, "[2001:db8::10]:8080", "fd00:10:244::1"),
+            (other, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+            (pod_itself, "[2001:db8::10]:8080", "fd00:10:244::1"),
+            (pod_itself, "[fd00:10:244::1]:8080", "fd00:10:244::1"),
+        ];
+        let mut failed = Vec::new();
+        for protocol in PROTOCOLS {
+            for (client, target, peer) in table {
+                failed.extend(wrong(&pod, protocol, client, at(target), peer));
+            }
         }
+        expect_none(failed);
+        site.del(&pod);
+        assert!(!is_answered(outside, at("192.0.2.10:8080")));
     }
-    expect_none(failed);
-    site.del(&pod);
-    assert!(!is_answered(outside, at("192.0.2.10:8080")));
 }
 
 #[test]
@@ -109,273 +108,311 @@ fn an_sctp_host_port() {
 
 #[test]
 fn a_host_address_restricts_a_port() {
-    let Some(site) = Site::new("hostip", &[]) else {
-        return;
-    };
-    site.node
-        .namespace
-        .add_address("eth0", at("192.0.2.11/24"))
-        .unwrap();
-    let ports = [
-        port_at("192.0.2.11", 8001, 80, "tcp"),
-        port_at("127.0.0.1", 8002, 80, "tcp"),
-        port_at("0.0.0.0", 8003, 80, "tcp"),
-        port_at("2001:db8::10", 8004, 80, "tcp"),
-        port_at("::", 8005, 80, "tcp"),
-    ];
-    let pod = site.pod("pod", &ports);
-    let (outside, node) = (&site.outside, &site.node.namespace);
-    // Who asks, at which port, the addresses that answer and those that do not.
-    let [first, second, local] = ["192.0.2.10", "192.0.2.11", "127.0.0.1"];
-    let [ipv6, gateway] = ["[2001:db8::10]", "[fd00:10:244::1]"];
-    let table: [(_, _, &[&str], &[&str]); 7] = [
-        (outside, 8001, &[second], &[first, ipv6]),
-        (node, 8001, &[second], &[first, local]),
-        (outside, 8002, &[], &[first, second, ipv6]),
-        (node, 8002, &[local], &[first, second]),
-        (outside, 8003, &[first, second], &[ipv6]),
-        (node, 8004, &[ipv6], &[first, local, gateway]),
-        (outside, 8005, &[ipv6], &[first, second]),
-    ];
-    let mut failed = Vec::new();
-    for (client, port, answers, refused) in table {
-        for (addresses, expected) in [(answers, true), (refused, false)] {
-            for address in addresses {
-                let target = at(&format!("{address}:{port}"));
-                if expected {
-                    let seen = client.ask_tcp(target);
-                    if !seen.as_ref().is_ok_and(|seen| pod.answered(seen)) {
-                        failed.push(format!("{} to {target}: {seen:?}", client.name()));
+    for site in Site::by_each_backend("hostip", &[]) {
+        site.node
+            .namespace
+            .add_address("eth0", at("192.0.2.11/24"))
+            .unwrap();
+        let ports = [
+            port_at("192.0.2.11", 8001, 80, "tcp"),
+            port_at("127.0.0.1", 8002, 80, "tcp"),
+            port_at("0.0.0.0", 8003, 80, "tcp"),
+            port_at("2001:db8::10", 8004, 80, "tcp"),
+            port_at("::", 8005, 80, "tcp"),
+        ];
+        let pod = site.pod("pod", &ports);
+        let (outside, node) = (&site.outside, &site.node.namespace);
+        // Who asks, at which port, the addresses that answer and those that do not.
+        let [first, second, local] = ["192.0.2.10", "192.0.2.11", "127.0.0.1"];
+        let [ipv6, gateway] = ["[2001:db8::10]", "[fd00:10:244::1]"];
+        let table: [(_, _, &[&str], &[&str]); 7] = [
+            (outside, 8001, &[second], &[first, ipv6]),
+            (node, 8001, &[second], &[first, local]),
+            (outside, 8002, &[], &[first, second, ipv6]),
+            (node, 8002, &[local], &[first, second]),
+            (outside, 8003, &[first, second], &[ipv6]),
+            (node, 8004, &[ipv6], &[first, local, gateway]),
+            (outside, 8005, &[ipv6], &[first, second]),
+        ];
+        let mut failed = Vec::new();
+        for (client, port, answers, refused) in table {
+            for (addresses, expected) in [(answers, true), (refused, false)] {
+                for address in addresses {
+                    let target = at(&format!("{address}:{port}"));
+                    if expected {
+                        let seen = client.ask_tcp(target);
+                        if !seen.as_ref().is_ok_and(|seen| pod.answered(seen)) {
+                            failed.push(format!("{} to {target}: {seen:?}", client.name()));
+                        }
+                    } else if is_answered(client, target) {
+                        failed.push(format!("{} to {target} is answered", client.name()));
                     }
-                } else if is_answered(client, target) {
-                    failed.push(format!("{} to {target} is answered", client.name()));
                 }
             }
         }
+        expect_none(failed);
     }
-    expect_none(failed);
 }
 
 #[test]
 fn what_leaves_the_pods_network_is_masqueraded() {
-    let Some(site) = Site::new("masq", &[]) else {
-        return;
-    };
-    let pod = site.pod("pod", &[]);
-    let other = site.pod("other", &[]);
-    site.route_to_pods();
-    // An address of the pods' network that is reached by way of the node.
-    let far = "10.244.0.200";
-    site.outside
-        .add_address("eth0", at(&format!("{far}/32")))
-        .unwrap();
-    sh(
-        &site.node.namespace,
-        "ip route add 10.244.0.200 via 192.0.2.1
+    for site in Site::by_each_backend("masq", &[]) {
+        let pod = site.pod("pod", &[]);
+        let other = site.pod("other", &[]);
+        site.route_to_pods();
+        // An address of the pods' network that is reached by way of the node.
+        let far = "10.244.0.200";
+        site.outside
+            .add_address("eth0", at(&format!("{far}/32")))
+            .unwrap();
+        sh(
+            &site.node.namespace,
+            "ip route add 10.244.0.200 via 192.0.2.1
          echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
-    );
-    // Where a server is, and as whom the pod's request is seen there.
-    let (outside, node) = (&site.outside, &site.node.namespace);
-    let table = [
-        (outside, "192.0.2.1:81", "192.0.2.10"),
-        (outside, "[2001:db8::1]:81", "2001:db8::10"),
-        (outside, "10.244.0.200:81", "10.244.0.2"),
-        (node, "192.0.2.10:81", "10.244.0.2"),
-        (node, "10.244.0.1:81", "10.244.0.2"),
-        (node, "[fd00:10:244::1]:81", "fd00:10:244::2"),
-        (other.namespace(), "10.244.0.3:81", "10.244.0.2"),
-        (other.namespace(), "[fd00:10:244::3]:81", "fd00:10:244::2"),
-    ];
-    let mut failed = Vec::new();
-    for protocol in PROTOCOLS {
-        for (place, target, expected) in table {
-            let _server = protocol.serve(place, at(target)).unwrap();
-            let seen = protocol.ask(pod.namespace(), at(target));
-            let expected: std::net::IpAddr = at(expected);
-            if !seen.as_ref().is_ok_and(|seen| seen.peer.ip() == expected) {
-                failed.push(format!("{protocol:?} to {target}: {seen:?}"));
+        );
+        // Where a server is, and as whom the pod's request is seen there.
+        let (outside, node) = (&site.outside, &site.node.namespace);
+        let table = [
+            (outside, "192.0.2.1:81", "192.0.2.10"),
+            (outside, "[2001:db8::1]:81", "2001:db8::10"),
+            (outside, "10.244.0.200:81", "10.244.0.2"),
+            (node, "192.0.2.10:81", "10.244.0.2"),
+            (node, "10.244.0.1:81", "10.244.0.2"),
+            (node, "[fd00:10:244::1]:81", "fd00:10:244::2"),
+            (other.namespace(), "10.244.0.3:81", "10.244.0.2"),
+            (other.namespace(), "[fd00:10:244::3]:81", "fd00:10:244::2"),
+        ];
+        let mut failed = Vec::new();
+        for protocol in PROTOCOLS {
+            for (place, target, expected) in table {
+                let _server = protocol.serve(place, at(target)).unwrap();
+                let seen = protocol.ask(pod.namespace(), at(target));
+                let expected: std::net::IpAddr = at(expected);
+                if !seen.as_ref().is_ok_and(|seen| seen.peer.ip() == expected) {
+                    failed.push(format!("{protocol:?} to {target}: {seen:?}"));
+                }
             }
         }
+        expect_none(failed);
     }
-    expect_none(failed);
 }
 
 #[test]
 fn without_masquerade_a_pod_is_seen_as_itself() {
-    let Some(site) = Site::new("nomasq", &[("bridge", json!({ "ipMasq": false }))]) else {
-        return;
-    };
-    let pod = site.pod("pod", &[]);
-    site.route_to_pods();
-    for (target, ipv6) in [("192.0.2.1:81", false), ("[2001:db8::1]:81", true)] {
-        let _server = site.outside.serve_tcp(at(target)).unwrap();
-        let seen = pod.namespace().ask_tcp(at(target)).unwrap();
-        assert_eq!(seen.peer.ip(), pod.address(ipv6));
+    for site in Site::by_each_backend("nomasq", &[("bridge", json!({ "ipMasq": false }))]) {
+        let pod = site.pod("pod", &[]);
+        site.route_to_pods();
+        for (target, ipv6) in [("192.0.2.1:81", false), ("[2001:db8::1]:81", true)] {
+            let _server = site.outside.serve_tcp(at(target)).unwrap();
+            let seen = pod.namespace().ask_tcp(at(target)).unwrap();
+            assert_eq!(seen.peer.ip(), pod.address(ipv6));
+        }
     }
 }
 
 #[test]
 fn without_snat_only_what_is_answered_through_the_node_works() {
-    let Some(site) = Site::new("nosnat", &[("portmap", json!({ "snat": false }))]) else {
-        return;
-    };
-    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
-    let other = site.pod("other", &[]);
-    // Else what the neighbour gets from the pod would pass the node's own rules too.
-    filter_bridged(&site, false);
-    let node = &site.node.namespace;
-    let mut failed: Vec<_> = [
-        wrong(
-            &pod,
-            Protocol::Tcp,
-            &site.outside,
-            at("192.0.2.10:8080"),
-            "192.0.2.1",
-        ),
-        wrong(
-            &pod,
-            Protocol::Tcp,
-            &site.outside,
-            at("[2001:db8::10]:8080"),
-            "2001:db8::1",
-        ),
-        wrong(
-            &pod,
-            Protocol::Tcp,
-            node,
-            at("192.0.2.10:8080"),
-            "192.0.2.10",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    for (client, target) in [
-        (node, "127.0.0.1:8080"),
-        (pod.namespace(), "192.0.2.10:8080"),
-        (other.namespace(), "192.0.2.10:8080"),
-    ] {
-        if is_answered(client, at(target)) {
-            failed.push(format!("{} to {target} is answered", client.name()));
+    for site in Site::by_each_backend("nosnat", &[("portmap", json!({ "snat": false }))]) {
+        let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+        let other = site.pod("other", &[]);
+        // Else what the neighbour gets from the pod would pass the node's own rules too.
+        filter_bridged(&site, false);
+        let node = &site.node.namespace;
+        let mut failed: Vec<_> = [
+            wrong(
+                &pod,
+                Protocol::Tcp,
+                &site.outside,
+                at("192.0.2.10:8080"),
+                "192.0.2.1",
+            ),
+            wrong(
+                &pod,
+                Protocol::Tcp,
+                &site.outside,
+                at("[2001:db8::10]:8080"),
+                "2001:db8::1",
+            ),
+            wrong(
+                &pod,
+                Protocol::Tcp,
+                node,
+                at("192.0.2.10:8080"),
+                "192.0.2.10",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        for (client, target) in [
+            (node, "127.0.0.1:8080"),
+            (pod.namespace(), "192.0.2.10:8080"),
+            (other.namespace(), "192.0.2.10:8080"),
+        ] {
+            if is_answered(client, at(target)) {
+                failed.push(format!("{} to {target} is answered", client.name()));
+            }
         }
+        expect_none(failed);
     }
-    expect_none(failed);
 }
 
 #[test]
 fn masq_all_hides_every_client() {
-    let Some(site) = Site::new("masqall", &[("portmap", json!({ "masqAll": true }))]) else {
-        return;
-    };
-    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
-    let (outside, node) = (&site.outside, &site.node.namespace);
-    let table = [
-        (outside, "192.0.2.10:8080", "10.244.0.1"),
-        (outside, "[2001:db8::10]:8080", "fd00:10:244::1"),
-        (node, "192.0.2.10:8080", "10.244.0.1"),
-        (node, "127.0.0.1:8080", "10.244.0.1"),
-        (pod.namespace(), "192.0.2.10:8080", "10.244.0.1"),
-    ];
-    let failed =
-        table.map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
-    expect_none(failed.into_iter().flatten().collect());
+    for site in Site::by_each_backend("masqall", &[("portmap", json!({ "masqAll": true }))]) {
+        let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+        let (outside, node) = (&site.outside, &site.node.namespace);
+        let table = [
+            (outside, "192.0.2.10:8080", "10.244.0.1"),
+            (outside, "[2001:db8::10]:8080", "fd00:10:244::1"),
+            (node, "192.0.2.10:8080", "10.244.0.1"),
+            (node, "127.0.0.1:8080", "10.244.0.1"),
+            (pod.namespace(), "192.0.2.10:8080", "10.244.0.1"),
+        ];
+        let failed = table
+            .map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+        expect_none(failed.into_iter().flatten().collect());
+    }
 }
 
 #[test]
 fn every_one_of_many_ports_and_each_pod_its_own() {
-    let Some(site) = Site::new("many", &[]) else {
-        return;
-    };
-    // One rule names 15 ports at most.
-    let many: Vec<_> = (7001..=7033).map(|host| port(host, 80, "tcp")).collect();
-    let pod = site.pod("pod", &many);
-    let other = site.pod("other", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
-    let mut failed = Vec::new();
-    for host in 7001..=7033 {
-        let target = SocketAddr::new(at("192.0.2.10"), host);
-        failed.extend(wrong(
-            &pod,
-            Protocol::Tcp,
-            &site.outside,
-            target,
-            "192.0.2.1",
-        ));
+    for site in Site::by_each_backend("many", &[]) {
+        // One rule names 15 ports at most.
+        let many: Vec<_> = (7001..=7033).map(|host| port(host, 80, "tcp")).collect();
+        let pod = site.pod("pod", &many);
+        let other = site.pod("other", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+        let mut failed = Vec::new();
+        for host in 7001..=7033 {
+            let target = SocketAddr::new(at("192.0.2.10"), host);
+            failed.extend(wrong(
+                &pod,
+                Protocol::Tcp,
+                &site.outside,
+                target,
+                "192.0.2.1",
+            ));
+        }
+        let others = |protocol| {
+            wrong(
+                &other,
+                protocol,
+                &site.outside,
+                at("192.0.2.10:8080"),
+                "192.0.2.1",
+            )
+        };
+        failed.extend(PROTOCOLS.into_iter().filter_map(others));
+        site.del(&pod);
+        failed.extend(PROTOCOLS.into_iter().filter_map(others));
+        expect_none(failed);
+        assert!(!is_answered(&site.outside, at("192.0.2.10:7001")));
     }
-    let others = |protocol| {
-        wrong(
-            &other,
-            protocol,
-            &site.outside,
-            at("192.0.2.10:8080"),
-            "192.0.2.1",
-        )
-    };
-    failed.extend(PROTOCOLS.into_iter().filter_map(others));
-    site.del(&pod);
-    failed.extend(PROTOCOLS.into_iter().filter_map(others));
-    expect_none(failed);
-    assert!(!is_answered(&site.outside, at("192.0.2.10:7001")));
 }
 
 #[test]
 fn a_packet_to_another_s_address_is_not_taken() {
-    let Some(site) = Site::new("foreign", &[]) else {
-        return;
-    };
-    let _pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
-    let other = site.pod("other", &[]);
-    site.route_to_pods();
-    let (outside, node) = (&site.outside, &site.node.namespace);
-    // Who asks whom on that very port: packets that the node forwards, and its own.
-    let table = [
-        (other.namespace(), outside, "192.0.2.1:8080"),
-        (other.namespace(), outside, "[2001:db8::1]:8080"),
-        (outside, other.namespace(), "10.244.0.3:8080"),
-        (outside, other.namespace(), "[fd00:10:244::3]:8080"),
-        (node, outside, "192.0.2.1:8080"),
-        (node, outside, "[2001:db8::1]:8080"),
-        (node, other.namespace(), "10.244.0.3:8080"),
-    ];
-    let mut failed = Vec::new();
-    for protocol in PROTOCOLS {
-        for (client, place, target) in table {
-            let target: SocketAddr = at(target);
-            let _server = protocol.serve(place, target).unwrap();
-            let seen = protocol.ask(client, target);
-            if !seen.as_ref().is_ok_and(|seen| seen.local == target) {
-                failed.push(format!(
-                    "{protocol:?} from {} to {target}: {seen:?}",
-                    client.name()
-                ));
+    for site in Site::by_each_backend("foreign", &[]) {
+        let _pod = site.pod("pod", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
+        let other = site.pod("other", &[]);
+        site.route_to_pods();
+        let (outside, node) = (&site.outside, &site.node.namespace);
+        // Who asks whom on that very port: packets that the node forwards, and its own.
+        let table = [
+            (other.namespace(), outside, "192.0.2.1:8080"),
+            (other.namespace(), outside, "[2001:db8::1]:8080"),
+            (outside, other.namespace(), "10.244.0.3:8080"),
+            (outside, other.namespace(), "[fd00:10:244::3]:8080"),
+            (node, outside, "192.0.2.1:8080"),
+            (node, outside, "[2001:db8::1]:8080"),
+            (node, other.namespace(), "10.244.0.3:8080"),
+        ];
+        let mut failed = Vec::new();
+        for protocol in PROTOCOLS {
+            for (client, place, target) in table {
+                let target: SocketAddr = at(target);
+                let _server = protocol.serve(place, target).unwrap();
+                let seen = protocol.ask(client, target);
+                if !seen.as_ref().is_ok_and(|seen| seen.local == target) {
+                    failed.push(format!(
+                        "{protocol:?} from {} to {target}: {seen:?}",
+                        client.name()
+                    ));
+                }
             }
         }
+        expect_none(failed);
     }
-    expect_none(failed);
 }
 
 #[test]
 fn conditions_restrict_whom_a_port_serves() {
-    let keys = json!({
+    let by_iptables = json!({
         "conditionsV4": ["!", "-s", "192.0.2.1/32"],
         "conditionsV6": ["-s", "fd00:10:244::/64"]
     });
-    let Some(site) = Site::new("conditions", &[("portmap", keys)]) else {
+    let by_nftables = json!({
+        "backend": "nftables",
+        "conditionsV4": ["ip saddr != 192.0.2.1"],
+        "conditionsV6": ["ip6 saddr", "fd00:10:244::/64", "iifname cni*"]
+    });
+    for keys in [by_iptables, by_nftables] {
+        let Some(site) = Site::new("conditions", &[("portmap", keys)]) else {
+            return;
+        };
+        let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
+        let own = pod.namespace();
+        let node = &site.node.namespace;
+        let served = [
+            (node, "192.0.2.10:8080", "192.0.2.10"),
+            (own, "192.0.2.10:8080", "10.244.0.1"),
+            (own, "[2001:db8::10]:8080", "fd00:10:244::1"),
+        ];
+        let failed = served
+            .map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+        expect_none(failed.into_iter().flatten().collect());
+        for target in ["192.0.2.10:8080", "[2001:db8::10]:8080"] {
+            assert!(!is_answered(&site.outside, at(target)), "{target}");
+        }
+    }
+}
+
+/// Three pods at one port by nftables: one for the host outside, one for the uplink, and one for
+/// whom the others' conditions leave.
+#[test]
+fn conditions_are_of_one_pod_alone() {
+    let with = |words: &str| {
+        let conditions = [words].into_iter().filter(|words| !words.is_empty());
+        let conditions: Vec<_> = conditions.collect();
+        json!({ "backend": "nftables", "conditionsV4": conditions })
+    };
+    let Some(mut site) = Site::new("whose", &[("portmap", with("ip saddr 192.0.2.1"))]) else {
         return;
     };
-    let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
-    let own = pod.namespace();
-    let node = &site.node.namespace;
-    let served = [
-        (node, "192.0.2.10:8080", "192.0.2.10"),
-        (own, "192.0.2.10:8080", "10.244.0.1"),
-        (own, "[2001:db8::10]:8080", "fd00:10:244::1"),
-    ];
-    let failed =
-        served.map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
-    expect_none(failed.into_iter().flatten().collect());
-    for target in ["192.0.2.10:8080", "[2001:db8::10]:8080"] {
-        assert!(!is_answered(&site.outside, at(target)), "{target}");
-    }
+    let first = site.pod("first", &[port(8080, 80, "tcp")]);
+    let mut next = |name: &str, words: &str| {
+        let changes = [("portmap", with(words))];
+        site.list = site.node.conflist_with("20-dual-stack.conflist", &changes);
+        site.pod(name, &[port(8080, 80, "tcp")])
+    };
+    let third = next("third", "");
+    let second = next("second", "iifname eth0");
+    let more = "192.0.2.7/24";
+    site.outside.add_address("eth0", at(more)).unwrap();
+    let answered_by = |client: &Namespace, target: &str| client.ask_tcp(at(target)).unwrap();
+    let seen = answered_by(&site.outside, "192.0.2.10:8080");
+    assert!(first.answered(&seen), "{seen}");
+    let seen = answered_by(&site.node.namespace, "192.0.2.10:8080");
+    assert!(third.answered(&seen), "{seen}");
+    sh(
+        &site.outside,
+        "ip route replace 192.0.2.10 dev eth0 src 192.0.2.7",
+    );
+    let seen = answered_by(&site.outside, "192.0.2.10:8080");
+    assert!(second.answered(&seen), "{seen}");
+    site.del(&second);
+    let seen = answered_by(&site.outside, "192.0.2.10:8080");
+    assert!(third.answered(&seen), "{seen}");
 }
 
 #[test]

@@ -97,6 +97,25 @@ impl Site {
         })
     }
 
+    /// As [`Site::new`], one site after the other: for each backend that rules can be made by.
+    pub fn by_each_backend<'a>(
+        label: &'a str,
+        changes: &'a [(&str, Value)],
+    ) -> impl Iterator<Item = Site> + 'a {
+        ["iptables", "nftables"]
+            .into_iter()
+            .filter_map(move |backend| {
+                let of_backend = [
+                    ("bridge", json!({ "ipMasqBackend": backend })),
+                    ("portmap", json!({ "backend": backend })),
+                ];
+                Site::new(
+                    &format!("{label}-{backend}"),
+                    &[&of_backend, changes].concat(),
+                )
+            })
+    }
+
     /// A pod with these host ports. The first one's addresses end in 2.
     #[track_caller]
     pub fn pod(&self, name: &str, ports: &[Value]) -> Serving {

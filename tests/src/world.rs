@@ -55,9 +55,24 @@ impl World {
         World::of(node, "20-dual-stack.conflist")
     }
 
+    /// As [`World::dual_stack`], with all rules made by nftables.
+    pub fn nftables(label: &str) -> Option<World> {
+        let node = Node::new(label)?;
+        let changes = [
+            ("bridge", json!({ "ipMasqBackend": "nftables" })),
+            ("portmap", json!({ "backend": "nftables" })),
+        ];
+        let list = node.conflist_with("20-dual-stack.conflist", &changes);
+        World::of_list(node, list)
+    }
+
     fn of(node: Node, conflist: &str) -> Option<World> {
-        let outside = node.outside();
         let list = node.conflist(conflist);
+        World::of_list(node, list)
+    }
+
+    fn of_list(node: Node, list: NetworkList) -> Option<World> {
+        let outside = node.outside();
         let configs = node.configs(&list, &asked(7000));
         // What all pods share comes with the first.
         let gone = node.pod("gone");
