@@ -201,11 +201,24 @@ fn commented_lines(ruleset: &str) -> Vec<String> {
         } else if line.contains(" comment \"") && table.contains(" cni_") {
             let line = line.trim_start_matches("elements = { ");
             let line = line.trim_end_matches([',', ' ', '}']);
-            lines.push(format!("nft {table}: {object} {line}"));
+            let is_rule = object.starts_with("chain ");
+            let parts = if is_rule { vec![line] } else { elements(line) };
+            let named = |part| format!("nft {table}: {object} {part}");
+            lines.extend(parts.into_iter().map(named));
         }
     }
     lines.sort();
     lines
+}
+
+/// The elements on one line: `nft` puts as many there as fit. A comma in a comment separates none.
+fn elements(line: &str) -> Vec<&str> {
+    let mut quoted = false;
+    let separates = |c: char| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    };
+    line.split(separates).map(str::trim).collect()
 }
 
 /// The rules and chains in what `iptables-save` printed, with their table and without counters.
@@ -268,14 +281,16 @@ mod tests {
     fn of_nftables_what_attachments_have_counts() {
         let ruleset = "table ip nat {\n\tchain c {\n\t\taccept comment \"x\"\n\t}\n}\n\
                        table ip cni_a {\n\tmap m {\n\t\ttype inet_service : verdict\n\
-                       \t\telements = { 2 comment \"b, c\" : accept,\n\t\t\t     1 comment \"a\" : drop }\n\t}\n\
-                       \n\tchain c {\n\t\taccept\n\t\tdrop comment \"a\"\n\t}\n}\n";
+                       \t\telements = { 2 comment \"b, c\" : accept, 3 comment \"b\" : drop,\n\
+                       \t\t\t     1 comment \"a\" : drop }\n\t}\n\
+                       \n\tchain c {\n\t\taccept\n\t\ttcp dport { 1, 2 } drop comment \"a\"\n\t}\n}\n";
         assert_eq!(
             commented_lines(ruleset),
             [
-                "nft ip cni_a: chain c drop comment \"a\"",
+                "nft ip cni_a: chain c tcp dport { 1, 2 } drop comment \"a\"",
                 "nft ip cni_a: map m 1 comment \"a\" : drop",
                 "nft ip cni_a: map m 2 comment \"b, c\" : accept",
+                "nft ip cni_a: map m 3 comment \"b\" : drop",
             ]
         );
     }
