@@ -36,10 +36,16 @@ impl Node {
     /// ADD of each, with the result of the one before; the last one's result.
     #[track_caller]
     pub fn add_each(&self, configs: &[Value], pod: &Pod) -> Value {
+        self.add_each_with(configs, pod, &[])
+    }
+
+    /// As [`Node::add_each`], with variables replaced or added.
+    #[track_caller]
+    pub fn add_each_with(&self, configs: &[Value], pod: &Pod, env: &[(&str, &str)]) -> Value {
         let mut result = Value::Null;
         for config in configs {
             let config = with(config, "prevResult", &result);
-            let added = self.call(kind(&config), "ADD", pod, &config, &[]);
+            let added = self.call(kind(&config), "ADD", pod, &config, env);
             result = added.ok().clone();
         }
         result

@@ -27,7 +27,7 @@ pub use binaries::{binary_folder, plugin_folder};
 pub use by_hand::{kind, with};
 pub use made::Made;
 pub use mutate::Mutator;
-pub use network::entry;
+pub use network::{VALID, entry};
 pub use node::{Node, Pod};
 pub use reference::{Plugins, reference_variants};
 pub use sealed::seal;

@@ -8,7 +8,7 @@ use crate::by_hand::{kind, with};
 use crate::{Answer, Node};
 
 /// The key that lists the valid attachments.
-const VALID: &str = "cni.dev/valid-attachments";
+pub const VALID: &str = "cni.dev/valid-attachments";
 
 impl Node {
     /// One call of the plugin that the configuration names, as a runtime makes it: without the
