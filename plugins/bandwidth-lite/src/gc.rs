@@ -50,21 +50,21 @@ struct Ifbs<'l> {
 }
 
 fn sort<'l>(links: &'l [Link], network: &str, valid: &BTreeSet<Attachment>) -> Ifbs<'l> {
-    let names: BTreeSet<String> = valid.iter().map(identity::reference_name).collect();
-    let valid: Vec<Identity> = valid.iter().map(Identity::of).collect();
-    let is_valid = |ifb: &Link| {
+    let identities: Vec<Identity> = valid.iter().map(Identity::of).collect();
+    let is_valid = |ifb: &&Link| {
         let is = |it: &Identity| it.name == ifb.name || it.marks.are_on(ifb);
-        names.contains(&ifb.name) || valid.iter().any(is)
+        identities.iter().any(is)
     };
-    let ifbs = links.iter().filter(|link| link.kind == "ifb");
-    let dead: Vec<&Link> = ifbs.filter(|ifb| !is_valid(ifb)).collect();
-    let only = |wanted: &dyn Fn(&Link) -> bool| {
-        let dead = dead.iter().copied();
-        dead.filter(|ifb| wanted(ifb)).collect()
-    };
+    // A reference plugin has one for all interfaces of a container.
+    let names: BTreeSet<String> = valid.iter().map(identity::reference_name).collect();
+    let ifbs = || links.iter().filter(|link| link.kind == "ifb");
     Ifbs {
-        garbage: only(&|ifb| marks::is_of_network(ifb, network)),
-        unnamed: only(&identity::is_reference_ifb),
+        garbage: ifbs()
+            .filter(|ifb| marks::is_of_network(ifb, network) && !is_valid(ifb))
+            .collect(),
+        unnamed: ifbs()
+            .filter(|ifb| identity::is_reference_ifb(ifb) && !names.contains(&ifb.name))
+            .collect(),
     }
 }
 
@@ -151,6 +151,8 @@ mod tests {
         assert_eq!(sorted(&[&a]), names(&[&links[1]]));
         assert_eq!(sorted(&[]), names(&[&links[0], &links[1]]));
         assert_eq!(sorted(&[&a, &b]), [""; 0]);
+        // Another interface of the container, whose name would be the same by the reference plugin.
+        assert_eq!(sorted(&[&of("n", "a", "net1"), &b]), names(&[&links[0]]));
     }
 
     #[test]
