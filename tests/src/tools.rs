@@ -16,14 +16,24 @@ const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// # Panics
 /// This machine has no `unshare`, `mount` or `sh`.
 pub fn without_tools(program: impl AsRef<Path>) -> Command {
-    let tool = |name| lab::find_tool(name).unwrap();
-    let mount = tool("mount");
     let hide = |folder: &str| {
         // A link leads to the other one, which is hidden already.
-        let hidden = format!("{} -t tmpfs tmpfs {folder}", mount.display());
-        format!("{{ test -L {folder} || {hidden}; }} && ")
+        format!("test -L {folder} || mount -t tmpfs tmpfs {folder}")
     };
-    let script = ADMINISTRATION.map(hide).concat() + "exec \"$0\"";
+    with_mounts(&ADMINISTRATION.map(hide), program)
+}
+
+/// A command line that runs `program`, and what that starts, with mounts of its own: those that the
+/// shell lines make, each a command of its own.
+///
+/// # Panics
+/// This machine has no `unshare`, `mount` or `sh`.
+pub fn with_mounts(lines: &[String], program: impl AsRef<Path>) -> Command {
+    let tool = |name| lab::find_tool(name).unwrap();
+    // By its path: the lines may hide the folder it is in, and PATH may be empty.
+    let mount = format!("{} ", tool("mount").display());
+    let group = |line: &String| format!("{{ {}; }} && ", line.replace("mount ", &mount));
+    let script = lines.iter().map(group).collect::<String>() + "exec \"$0\"";
     let mut command = Command::new(tool("unshare"));
     command
         .arg("--mount")

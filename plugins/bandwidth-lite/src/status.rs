@@ -1,4 +1,4 @@
-//! STATUS: whether this kernel can shape at all.
+//! STATUS: whether traffic can be shaped here at all.
 
 use cni::{Context, Error, Request};
 use net::{Netlink, Netns, Tbf};
@@ -14,7 +14,7 @@ pub fn status(request: &Request) -> Result<(), Error> {
     let ticks = net::qdisc::ticks_per_microsecond();
     ticks
         .and_then(|_| try_out())
-        .context("this kernel cannot shape traffic")
+        .context("traffic cannot be shaped here")
         .map_err(Error::not_available)
 }
 
