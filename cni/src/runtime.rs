@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{AddResult, Command, Error, Version, code, env, exec, json};
+use crate::{AddResult, Attachment, Command, Error, Version, code, env, exec, json};
 
 pub use list::NetworkList;
 
@@ -45,6 +45,29 @@ pub struct RuntimeConf {
     /// What each capability is given, as `portMappings` or `bandwidth`. A plugin sees those that
     /// its `capabilities` name.
     pub capability_args: Map<String, Value>,
+}
+
+/// An attachment that ADD has made and no DEL has removed, as the cache has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachedAttachment {
+    /// Whose it is.
+    pub attachment: Attachment,
+    /// `CNI_NETNS` of its ADD; `None` where that is not known.
+    pub netns: Option<PathBuf>,
+    /// The bytes of the list that it was made with.
+    pub config: Vec<u8>,
+}
+
+impl CachedAttachment {
+    /// As CHECK and DEL ask for it; what ADD was given beside is in the cache.
+    pub fn conf(&self) -> RuntimeConf {
+        RuntimeConf {
+            container_id: self.attachment.container_id.clone(),
+            ifname: self.attachment.ifname.clone(),
+            netns: self.netns.clone(),
+            ..RuntimeConf::default()
+        }
+    }
 }
 
 impl RuntimeConf {
@@ -186,27 +209,55 @@ impl Runtime {
         })
     }
 
-    /// Calls GC of each plugin, where the list's version knows it (1.1.0): whatever belongs to
-    /// none of `valid`, given as container id and interface name, is removed.
+    /// Removes whatever belongs to none of `valid`, given as container id and interface name: by DEL
+    /// what the cache knows, then by GC of each plugin, where the list's version has it (1.1.0). Does
+    /// nothing where the list says `disableGC`.
     ///
     /// # Errors
-    /// Those of all plugins, once each was called.
+    /// Those of all calls, once each was made.
     pub fn gc(&self, list: &NetworkList, valid: &[(String, String)]) -> Result<(), Error> {
-        if list.cni_version < Version::V1_1_0 {
+        if list.disable_gc {
             return Ok(());
         }
-        let errors = list.plugins.iter().filter_map(|plugin| {
-            let input = input::for_gc(list, plugin, valid);
-            self.call(
-                Command::Gc,
-                input::kind(plugin),
-                &input,
-                &RuntimeConf::default(),
-            )
-            .map_err(|error| failed(plugin, "gc", error))
-            .err()
-        });
-        Error::all(errors.collect())
+        let mut errors = self.del_all_but(list, valid);
+        if list.cni_version >= Version::V1_1_0 {
+            let call = |plugin: &Map<String, Value>| {
+                let input = input::for_gc(list, plugin, valid);
+                let nobody = RuntimeConf::default();
+                self.call(Command::Gc, input::kind(plugin), &input, &nobody)
+                    .map_err(|error| failed(plugin, "gc", error))
+            };
+            errors.extend(list.plugins.iter().filter_map(|plugin| call(plugin).err()));
+        }
+        Error::all(errors)
+    }
+
+    /// DEL of each cached attachment of the network that is not valid.
+    fn del_all_but(&self, list: &NetworkList, valid: &[(String, String)]) -> Vec<Error> {
+        let is_valid = |it: &Attachment| {
+            let same =
+                |(id, ifname): &(String, String)| *id == it.container_id && *ifname == it.ifname;
+            valid.iter().any(same)
+        };
+        match cache::all(&self.cache) {
+            Err(error) => vec![error],
+            Ok(all) => all
+                .into_iter()
+                // What cannot be read is left to the plugins' GC.
+                .filter_map(Result::ok)
+                .filter(|known| known.attachment.network == list.name)
+                .filter(|known| !is_valid(&known.attachment))
+                .filter_map(|known| self.del(list, &known.conf()).err())
+                .collect(),
+        }
+    }
+
+    /// All attachments in the cache, whatever their network.
+    ///
+    /// # Errors
+    /// Code 5 where something in the cache cannot be read.
+    pub fn attachments(&self) -> Result<Vec<CachedAttachment>, Error> {
+        cache::all(&self.cache)?.into_iter().collect()
     }
 
     /// The versions that the plugin `kind` speaks, as it lists them.

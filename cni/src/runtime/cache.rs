@@ -11,10 +11,13 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{NetworkList, RuntimeConf};
-use crate::{AddResult, Error, code, json};
+use super::{CachedAttachment, NetworkList, RuntimeConf};
+use crate::{AddResult, Attachment, Error, code, json};
 
 const KIND: &str = "cniCacheV1";
+
+/// How the name ends of a file that is being written.
+const UNFINISHED: &str = "new";
 
 /// What is known of an attachment; nothing where there is no file or it cannot be read.
 #[derive(Debug, Default, PartialEq)]
@@ -88,7 +91,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // Attachments may be made at the same moment, but not the same one twice.
     let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
+    unfinished.push(".");
+    unfinished.push(UNFINISHED);
     let written = fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -118,6 +122,48 @@ pub(super) fn load(cache: &Path, list: &NetworkList, conf: &RuntimeConf) -> Cach
         })
     };
     read().unwrap_or_default()
+}
+
+/// Each attachment in the cache, or why its file cannot be read, in the order of the files' names.
+///
+/// # Errors
+/// Code 5 where the folder cannot be read; that there is none is no error.
+pub(super) fn all(cache: &Path) -> Result<Vec<Result<CachedAttachment, Error>>, Error> {
+    let folder = cache.join("results");
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| unreadable(&folder, &error))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(|error| unreadable(&folder, &error))?.path();
+        // One that an ADD has not finished, or never will.
+        if file.extension() != Some(UNFINISHED.as_ref()) {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files.iter().map(|file| known(file)).collect())
+}
+
+fn known(file: &Path) -> Result<CachedAttachment, Error> {
+    let bytes = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    let value = json::parse(&bytes).map_err(|error| unreadable(file, &error))?;
+    let cached: File = json::read(&value).map_err(|mismatch| unreadable(file, &mismatch))?;
+    if cached.kind != KIND {
+        return Err(unreadable(file, &format!("it is no {KIND}")));
+    }
+    let config = BASE64_STANDARD.decode(&cached.config);
+    Ok(CachedAttachment {
+        attachment: Attachment::new(&cached.network_name, &cached.container_id, &cached.if_name),
+        netns: (!cached.netns.is_empty()).then(|| cached.netns.into()),
+        config: config.map_err(|error| unreadable(file, &error))?,
+    })
+}
+
+fn unreadable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
+    let path = path.display();
+    Error::new(code::IO_FAILURE, format!("cannot read {path}: {reason}"))
 }
 
 /// The list may have changed its version while the attachment stood.
@@ -196,6 +242,35 @@ mod tests {
                 Cached::default()
             );
         }
+    }
+
+    #[test]
+    fn all_that_is_known() {
+        let cache = tempfile::tempdir().unwrap();
+        assert!(all(cache.path()).unwrap().is_empty());
+        store(cache.path(), &list("1.0.0"), &conf(), json!({})).unwrap();
+        let other = RuntimeConf {
+            container_id: "a".into(),
+            netns: None,
+            ..conf()
+        };
+        store(cache.path(), &list("1.1.0"), &other, json!({})).unwrap();
+        let results = cache.path().join("results");
+        fs::write(results.join("n-b-eth0"), "{").unwrap();
+        fs::write(results.join("n-d-eth0.new"), "{").unwrap();
+        let found = all(cache.path()).unwrap();
+        let names = ["a", "b", "c"].map(|id| Attachment::new("n", id, "eth0"));
+        assert_eq!(found.len(), 3);
+        let torn = found[1].as_ref().unwrap_err();
+        assert!(torn.msg.contains("results/n-b-eth0: "), "{torn}");
+        let first = found[0].as_ref().unwrap();
+        assert_eq!((&first.attachment, &first.netns), (&names[0], &None));
+        let expected = CachedAttachment {
+            attachment: names[2].clone(),
+            netns: conf().netns,
+            config: list("1.0.0").raw,
+        };
+        assert_eq!(found[2], Ok(expected));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct NetworkList {
     pub cni_version: Version,
     /// `disableCheck`: CHECK is not to be called.
     pub disable_check: bool,
+    /// `disableGC`: GC is not to be called.
+    pub disable_gc: bool,
     /// `plugins`, each as it was written; at least one, and each has a `type`.
     pub plugins: Vec<Map<String, Value>>,
     /// The bytes as they came.
@@ -29,6 +31,8 @@ struct Head {
     cni_version: String,
     cni_versions: Vec<String>,
     disable_check: Flag,
+    #[serde(rename = "disableGC")]
+    disable_gc: Flag,
 }
 
 /// Runtimes take a text for a flag as well.
@@ -80,6 +84,7 @@ impl NetworkList {
             name,
             cni_version: negotiate(&head)?,
             disable_check: head.disable_check.is_set(),
+            disable_gc: head.disable_gc.is_set(),
             plugins,
             raw,
         })
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn a_list_and_a_single_configuration() {
         let list = parse(
-            r#"{"cniVersion": "1.0.0", "name": "n", "disableCheck": "True",
+            r#"{"cniVersion": "1.0.0", "name": "n", "disableCheck": "True", "DISABLEGC": true,
                 "plugins": [{"type": "a", "X": null, "IPAM": {"type": "i"}},
                     {"Type": "b"}, {"type": "a"}]}"#,
         )
@@ -222,7 +227,7 @@ mod tests {
             (list.name.as_str(), list.cni_version),
             ("n", Version::V1_0_0)
         );
-        assert!(list.disable_check);
+        assert!(list.disable_check && list.disable_gc);
         assert_eq!(list.plugins.len(), 3);
         assert_eq!(list.kinds(), ["a", "i", "b"]);
         assert!(list.plugins[0].contains_key("X"));

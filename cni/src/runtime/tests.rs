@@ -217,6 +217,61 @@ fn status_gc_and_versions() {
 }
 
 #[test]
+fn gc_also_removes_what_the_cache_knows() {
+    let fixture = Fixture::new();
+    let Fixture { runtime, .. } = &fixture;
+    let list = list("1.0.0");
+    for id in ["alive", "dead"] {
+        let conf = RuntimeConf {
+            container_id: id.into(),
+            ..conf()
+        };
+        runtime.add(&list, &conf).unwrap();
+    }
+    let mut other = list.clone();
+    other.name = "other".into();
+    runtime.add(&other, &conf()).unwrap();
+    let known = |runtime: &Runtime| -> Vec<String> {
+        let all = runtime.attachments().unwrap().into_iter();
+        all.map(|known| known.attachment.to_string()).collect()
+    };
+    assert_eq!(
+        known(runtime),
+        ["n/alive/eth0", "n/dead/eth0", "other/c/eth0"]
+    );
+    fixture.calls();
+    let valid = [("alive".to_owned(), "eth0".to_owned())];
+    // An older list has no GC; DEL is given what ADD was.
+    runtime.gc(&list, &valid).unwrap();
+    let rest = "dead eth0 [/run/netns/p] [A=1;B=2]";
+    assert_eq!(
+        fixture.calls(),
+        [format!("DEL second {rest}"), format!("DEL first {rest}")]
+    );
+    assert_eq!(known(runtime), ["n/alive/eth0", "other/c/eth0"]);
+
+    let mut newer = list.clone();
+    newer.cni_version = Version::V1_1_0;
+    fixture.let_fail("second");
+    let error = runtime.gc(&newer, &[]).unwrap_err();
+    let verbs: Vec<_> = fixture
+        .calls()
+        .iter()
+        .map(|call| call[..9].to_owned())
+        .collect();
+    assert_eq!(verbs, ["DEL secon", "GC first ", "GC second"]);
+    assert_eq!(
+        error.msg,
+        "plugin type=\"second\" failed (delete): no; plugin type=\"second\" failed (gc): no"
+    );
+    assert_eq!(known(runtime), ["n/alive/eth0", "other/c/eth0"]);
+
+    newer.disable_gc = true;
+    runtime.gc(&newer, &[]).unwrap();
+    assert!(fixture.calls().is_empty());
+}
+
+#[test]
 fn disabled_check_and_invalid_names() {
     let fixture = Fixture::new();
     let Fixture { runtime, .. } = &fixture;
