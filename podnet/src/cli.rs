@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
 use crate::network::{self, Network};
-use crate::target::{self, Target};
-use crate::{demo, table};
+use crate::target::{self, Target, Targets};
+use crate::{demo, garbage, table};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -29,12 +29,21 @@ enum Command {
     /// When a plugin fails, what those before it have made stays until `podnet del`.
     #[command(after_help = EXIT_STATUS)]
     Add(Add),
-    /// Compare an attachment with what ADD made, by CHECK of each plugin
+    /// Compare an attachment, or all, with what ADD made, by CHECK of each plugin
     #[command(after_help = EXIT_STATUS)]
-    Check(Target),
+    Check(Targets),
     /// Remove an attachment, by DEL of each plugin in reverse order; the namespace may be gone
     #[command(after_help = EXIT_STATUS)]
     Del(Target),
+    /// Remove what attachments that are no more have left in a network, by GC of each plugin
+    ///
+    /// An attachment lives when it is in the cache and its namespace is there, or when it is told.
+    /// Those in the cache that do not are removed by DEL.
+    #[command(after_help = EXIT_STATUS)]
+    Gc(Gc),
+    /// Ask the plugins of a network whether they can serve ADD, by STATUS of each
+    #[command(after_help = EXIT_STATUS)]
+    Status(Network),
     /// List the versions of the specification that the plugins of a network speak
     #[command(after_help = EXIT_STATUS)]
     Version(Version),
@@ -46,6 +55,14 @@ enum Command {
 struct Add {
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+struct Gc {
+    #[command(flatten)]
+    asked: garbage::Collect,
     #[command(flatten)]
     format: Format,
 }
@@ -97,8 +114,23 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
                 say(&cni::pretty(&result.to_json(version)?))?;
             }
         }
-        Command::Check(target) => target::check(target)?,
+        Command::Check(targets) => {
+            if let Some(all) = target::check(targets)? {
+                say(&table::checked(&all))?;
+                if all.iter().any(|checked| checked.found.is_err()) {
+                    return Ok(ExitCode::FAILURE);
+                }
+            }
+        }
         Command::Del(target) => target::del(target)?,
+        Command::Gc(Gc { asked, format }) => garbage::gc(asked, |known| {
+            if format.is_table() {
+                say(&table::known(known))
+            } else {
+                say(&cni::pretty(&known.to_json()))
+            }
+        })?,
+        Command::Status(network) => network::status(network)?,
         Command::Version(Version {
             network, format, ..
         }) => {
@@ -123,6 +155,9 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
 }
 
 fn say(text: &str) -> Result<(), Failure> {
+    if text.is_empty() {
+        return Ok(());
+    }
     writeln!(io::stdout(), "{}", text.trim_end())
         .map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
 }
@@ -147,9 +182,25 @@ mod tests {
                 true,
             ),
             ("del n /run/netns/p --container-id c --conf f", true),
+            ("check --all", true),
+            ("check n --all", true),
+            ("gc n", true),
+            (
+                "gc n --valid a/eth0 --valid b/net1 --dry-run --output json",
+                true,
+            ),
+            ("gc n --none-valid --cache-dir d", true),
+            ("status n --conf f", true),
             ("version n", true),
             ("version n /run/netns/p --output table", true),
             ("add n", false),
+            ("check n", false),
+            ("check", false),
+            ("check n /run/netns/p --all", false),
+            ("check --all --port 80:80", false),
+            ("gc", false),
+            ("gc n --valid a", false),
+            ("status", false),
             ("check n /run/netns/p --output json", false),
             ("add n /run/netns/p --port 80", false),
             ("add n /run/netns/p --ingress fast", false),

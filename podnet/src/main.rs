@@ -2,7 +2,9 @@
 
 mod cli;
 mod demo;
+mod every;
 mod failure;
+mod garbage;
 mod network;
 mod port;
 mod rate;

@@ -3,17 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use cni::Error;
 use cni::runtime::{NetworkList, Runtime};
+use cni::{Error, Version};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 
-/// Which network, and where its configuration and its plugins are.
+/// Which network.
 #[derive(Debug, Args)]
 pub struct Network {
     /// Name of the network, as its configuration says
-    network: String,
+    #[arg(value_name = "NETWORK")]
+    name: String,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// Where configurations, plugins and results are.
+#[derive(Debug, Args)]
+pub struct Places {
     /// The file with the network's configuration, instead of a search in a folder
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
@@ -31,23 +39,53 @@ pub struct Network {
 const CONF_DIR: &str = "/etc/cni/net.d";
 const PLUGIN_DIR: &str = "/opt/cni/bin";
 
-/// The network's list, and the runtime to call it with.
+impl Network {
+    /// The network's list, and the runtime to call it with.
+    ///
+    /// # Errors
+    /// There is no such network, or its configuration cannot be read.
+    pub fn open(&self) -> Result<(Runtime, NetworkList), Failure> {
+        self.places.open(&self.name)
+    }
+}
+
+impl Places {
+    /// A runtime that works there.
+    pub fn runtime(&self) -> Runtime {
+        Runtime {
+            path: std::env::split_paths(or_default(&self.cni_path, PLUGIN_DIR))
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .collect(),
+            cache: self.cache_dir.clone(),
+        }
+    }
+
+    /// The list of the network of that name, and the runtime to call it with.
+    ///
+    /// # Errors
+    /// There is no such network, or its configuration cannot be read.
+    pub fn open(&self, network: &str) -> Result<(Runtime, NetworkList), Failure> {
+        let list = match &self.conf {
+            Some(file) => NetworkList::from_file(file).and_then(|list| named(list, file, network)),
+            None => NetworkList::find(or_default(&self.conf_dir, CONF_DIR), network),
+        };
+        Ok((self.runtime(), list.map_err(Failure::usage)?))
+    }
+}
+
+/// Asks each plugin of the network whether it can serve ADD.
 ///
 /// # Errors
-/// There is no such network, or its configuration cannot be read.
-pub fn open(network: &Network) -> Result<(Runtime, NetworkList), Failure> {
-    let list = match &network.conf {
-        Some(file) => NetworkList::from_file(file).and_then(|list| named(list, file, network)),
-        None => NetworkList::find(or_default(&network.conf_dir, CONF_DIR), &network.network),
+/// As [`Network::open`]; the network's version has no STATUS; the first plugin's own.
+pub fn status(network: &Network) -> Result<(), Failure> {
+    let (runtime, list) = network.open()?;
+    if list.cni_version < Version::V1_1_0 {
+        let (name, version) = (&list.name, list.cni_version);
+        let reason =
+            format!("network {name:?} is of cniVersion {version}, and 1.1.0 brought STATUS");
+        return Err(Failure::Usage(reason));
     }
-    .map_err(Failure::usage)?;
-    let runtime = Runtime {
-        path: std::env::split_paths(or_default(&network.cni_path, PLUGIN_DIR))
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .collect(),
-        cache: network.cache_dir.clone(),
-    };
-    Ok((runtime, list))
+    Ok(runtime.status(&list)?)
 }
 
 /// A variable that is set to nothing counts as not set.
@@ -60,14 +98,14 @@ fn or_default<'a>(path: &'a Path, default: &'a str) -> &'a Path {
 }
 
 /// Names are part of every object on the node: a typing error must not make a second set.
-fn named(list: NetworkList, file: &Path, network: &Network) -> Result<NetworkList, Error> {
-    if list.name == network.network {
+fn named(list: NetworkList, file: &Path, name: &str) -> Result<NetworkList, Error> {
+    if list.name == name {
         return Ok(list);
     }
     let file = file.display();
     Err(Error::config(format!(
         "{file}: the network's name is {:?}, not {:?}",
-        list.name, network.network
+        list.name, name
     )))
 }
 
@@ -77,9 +115,9 @@ pub type Versions = Vec<(String, Result<Vec<String>, Error>)>;
 /// Asks each plugin of the network, IPAM plugins included, once.
 ///
 /// # Errors
-/// As [`open`]; a plugin's own error is its answer.
+/// As [`Network::open`]; a plugin's own error is its answer.
 pub fn versions(network: &Network) -> Result<Versions, Failure> {
-    let (runtime, list) = open(network)?;
+    let (runtime, list) = network.open()?;
     let ask = |kind: &str| (kind.to_owned(), runtime.versions(kind));
     Ok(list.kinds().into_iter().map(ask).collect())
 }

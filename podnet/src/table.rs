@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use cni::{AddResult, Interface, IpConfig, Route};
 
+use crate::every::Checked;
+use crate::garbage::Known;
 use crate::network::Versions;
 
 /// A result of ADD.
@@ -55,6 +57,30 @@ pub fn versions(versions: &Versions) -> String {
         vec![kind.clone(), answer]
     });
     columns(&["PLUGIN", "VERSIONS"], rows.collect())
+}
+
+/// Who lives and who does not.
+pub fn known(known: &Known) -> String {
+    columns(&["CONTAINER", "INTERFACE", "STATE", "WHY"], known.rows())
+}
+
+/// What CHECK found of every attachment.
+pub fn checked(all: &[Checked]) -> String {
+    let rows = all.iter().map(|checked| {
+        let attachment = &checked.known.attachment;
+        let found = match &checked.found {
+            Ok(()) => "good".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        vec![
+            attachment.network.clone(),
+            attachment.container_id.clone(),
+            attachment.ifname.clone(),
+            found,
+        ]
+    });
+    let head = ["NETWORK", "CONTAINER", "INTERFACE", "FOUND"];
+    columns(&head, rows.collect())
 }
 
 fn interface(interface: &Interface) -> Vec<String> {

@@ -8,18 +8,50 @@ use cni::{AddResult, Version};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
+use crate::every::{self, Checked};
 use crate::failure::Failure;
-use crate::network::{self, Network};
+use crate::network::Places;
 use crate::port::Port;
 use crate::rate::{Rate, bandwidth};
 
 /// One attachment.
 #[derive(Debug, Args)]
 pub struct Target {
-    #[command(flatten)]
-    network: Network,
+    /// Name of the network, as its configuration says
+    network: String,
     /// Path of the network namespace, as /run/netns/blue
     netns: PathBuf,
+    #[command(flatten)]
+    places: Places,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// One attachment, or all.
+#[derive(Debug, Args)]
+pub struct Targets {
+    /// Name of the network, as its configuration says
+    #[arg(required_unless_present = "all")]
+    network: Option<String>,
+    /// Path of the network namespace, as /run/netns/blue
+    #[arg(required_unless_present = "all")]
+    netns: Option<PathBuf>,
+    /// Every attachment in the cache, of NETWORK or of every network, each with the configuration
+    /// that it was made with
+    #[arg(
+        long,
+        conflicts_with_all = ["netns", "conf", "container_id", "ports", "ingress", "egress"]
+    )]
+    all: bool,
+    #[command(flatten)]
+    places: Places,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// What is asked for beside the network and the namespace.
+#[derive(Debug, Args)]
+pub struct Asked {
     /// Id of the container [default: made from NETNS, the same as cnitool's]
     #[arg(long, value_name = "ID")]
     container_id: Option<String>,
@@ -50,18 +82,22 @@ pub struct Target {
 /// # Errors
 /// The chain's.
 pub fn add(target: &Target) -> Result<(Version, AddResult), Failure> {
-    let (runtime, list) = network::open(&target.network)?;
-    let result = runtime.add(&list, &conf(target)?)?;
+    let (runtime, list) = target.places.open(&target.network)?;
+    let result = runtime.add(&list, &conf(&target.netns, &target.asked)?)?;
     Ok((list.cni_version, result))
 }
 
-/// Compares.
+/// Compares; what was found of each where all are meant.
 ///
 /// # Errors
-/// The chain's.
-pub fn check(target: &Target) -> Result<(), Failure> {
-    let (runtime, list) = network::open(&target.network)?;
-    Ok(runtime.check(&list, &conf(target)?)?)
+/// The chain's, where one is meant.
+pub fn check(targets: &Targets) -> Result<Option<Vec<Checked>>, Failure> {
+    let (Some(network), Some(netns)) = (&targets.network, &targets.netns) else {
+        return every::check(&targets.places, targets.network.as_deref()).map(Some);
+    };
+    let (runtime, list) = targets.places.open(network)?;
+    runtime.check(&list, &conf(netns, &targets.asked)?)?;
+    Ok(None)
 }
 
 /// Detaches.
@@ -69,34 +105,34 @@ pub fn check(target: &Target) -> Result<(), Failure> {
 /// # Errors
 /// The chain's.
 pub fn del(target: &Target) -> Result<(), Failure> {
-    let (runtime, list) = network::open(&target.network)?;
-    Ok(runtime.del(&list, &conf(target)?)?)
+    let (runtime, list) = target.places.open(&target.network)?;
+    Ok(runtime.del(&list, &conf(&target.netns, &target.asked)?)?)
 }
 
-fn conf(target: &Target) -> Result<RuntimeConf, Failure> {
-    let netns = std::path::absolute(&target.netns)
+fn conf(netns: &Path, asked: &Asked) -> Result<RuntimeConf, Failure> {
+    let netns = std::path::absolute(netns)
         .map(|path| cleaned(&path))
-        .map_err(|error| Failure::Usage(format!("{}: {error}", target.netns.display())))?;
-    let container_id = target.container_id.clone();
+        .map_err(|error| Failure::Usage(format!("{}: {error}", netns.display())))?;
+    let container_id = asked.container_id.clone();
     Ok(RuntimeConf {
         container_id: container_id.unwrap_or_else(|| id_of(&netns)),
         netns: Some(netns),
-        ifname: target.ifname.clone(),
-        args: parse_args(target.args.as_deref().unwrap_or_default()).map_err(Failure::usage)?,
-        capability_args: capability_args(target).map_err(Failure::Usage)?,
+        ifname: asked.ifname.clone(),
+        args: parse_args(asked.args.as_deref().unwrap_or_default()).map_err(Failure::usage)?,
+        capability_args: capability_args(asked).map_err(Failure::Usage)?,
     })
 }
 
-fn capability_args(target: &Target) -> Result<Map<String, Value>, String> {
-    let mut args = match target.cap_args.as_deref() {
+fn capability_args(asked: &Asked) -> Result<Map<String, Value>, String> {
+    let mut args = match asked.cap_args.as_deref() {
         None | Some("") => Map::new(),
         Some(text) => serde_json::from_str(text)
             .map_err(|error| format!("CAP_ARGS is no JSON object: {error}"))?,
     };
-    if !target.ports.is_empty() {
-        args.insert("portMappings".into(), json!(target.ports));
+    if !asked.ports.is_empty() {
+        args.insert("portMappings".into(), json!(asked.ports));
     }
-    if let Some(rates) = bandwidth(target.ingress, target.egress) {
+    if let Some(rates) = bandwidth(asked.ingress, asked.egress) {
         args.insert("bandwidth".into(), rates);
     }
     Ok(args)
@@ -147,7 +183,8 @@ mod tests {
             }
         }
         words.extend(options);
-        conf(&Line::try_parse_from(words).unwrap().target)
+        let target = Line::try_parse_from(words).unwrap().target;
+        conf(&target.netns, &target.asked)
     }
 
     #[test]

@@ -32,12 +32,14 @@ impl Node {
         let node = Node(tempfile::tempdir().unwrap());
         fs::write(node.path().join("fake"), PLUGIN).unwrap();
         fs::set_permissions(node.path().join("fake"), fs::Permissions::from_mode(0o755)).unwrap();
-        let conf = json!({
-            "cniVersion": "1.0.0", "name": "n",
-            "plugins": [{"type": "fake", "capabilities": {"portMappings": true, "mac": true}}],
-        });
-        fs::write(node.path().join("n.conflist"), conf.to_string()).unwrap();
+        node.write_list(json!({ "cniVersion": "1.0.0", "name": "n" }));
         node
+    }
+
+    fn write_list(&self, mut list: Value) {
+        let capabilities = json!({"portMappings": true, "mac": true});
+        list["plugins"] = json!([{"type": "fake", "capabilities": capabilities}]);
+        fs::write(self.path().join("n.conflist"), list.to_string()).unwrap();
     }
 
     fn path(&self) -> &Path {
@@ -48,7 +50,7 @@ impl Node {
     fn podnet(&self, words: &[&str], environment: &[(&str, &str)]) -> Output {
         let mut podnet = Command::new(env!("CARGO_BIN_EXE_podnet"));
         podnet.args(words);
-        if matches!(words, ["add" | "check" | "del" | "version", ..]) {
+        if matches!(words, [command, ..] if *command != "demo") {
             podnet.arg("--cache-dir").arg(self.path().join("cache"));
         }
         for name in ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"] {
@@ -131,6 +133,151 @@ fn add_is_remembered_for_check_and_del() {
     }
     assert!(!cached.exists());
     call("del", &[]);
+}
+
+/// The command of the last call.
+fn last_command(node: &Node) -> String {
+    let environment = node.note("environment");
+    let mut lines = environment.lines();
+    lines
+        .find_map(|line| line.strip_prefix("CNI_COMMAND="))
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn gc_tells_the_plugins_who_lives() {
+    let node = Node::new();
+    node.write_list(json!({ "cniVersion": "1.1.0", "name": "n" }));
+    let own = "/proc/self/ns/net";
+    for (id, netns) in [("alive", own), ("dead", "/run/netns/of-nobody")] {
+        let output = node.podnet(&["add", "n", netns, "--container-id", id], &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    let entry = |id: &str, ifname: &str| json!({"containerID": id, "ifname": ifname});
+    let valid = json!([entry("alive", "eth0"), entry("told", "net1")]);
+    for dry_run in [true, false] {
+        let mut words = vec!["gc", "n", "--valid", "told/net1"];
+        words.extend(Some("--dry-run").filter(|_| dry_run));
+        let output = node.podnet(&words, &[]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(printed, json!({ "cni.dev/valid-attachments": valid }));
+        assert_eq!(last_command(&node), if dry_run { "ADD" } else { "GC" });
+        let cached = node.path().join("cache/results/n-dead-eth0");
+        assert_eq!(cached.exists(), dry_run);
+    }
+    assert_eq!(node.input()["cni.dev/valid-attachments"], valid);
+    let words = [
+        "gc",
+        "n",
+        "--dry-run",
+        "--valid",
+        "told/net1",
+        "--output",
+        "table",
+    ];
+    let expected = "\
+CONTAINER  INTERFACE  STATE  WHY
+alive      eth0       valid  /proc/self/ns/net is there
+told       net1       valid  told
+";
+    assert_eq!(text(&node.podnet(&words, &[]).stdout), expected);
+}
+
+#[test]
+fn gc_of_what_nobody_knows_is_refused() {
+    let node = Node::new();
+    node.write_list(json!({ "cniVersion": "1.1.0", "name": "n" }));
+    let output = node.podnet(&["gc", "n"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("--none-valid"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = node.podnet(&["gc", "n", "--none-valid"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(node.input()["cni.dev/valid-attachments"], json!([]));
+    // Whoever lives must not be taken for dead because of a torn file.
+    fs::create_dir_all(node.path().join("cache/results")).unwrap();
+    fs::write(node.path().join("cache/results/n-c-eth0"), "{").unwrap();
+    let output = node.podnet(&["gc", "n", "--none-valid"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("n-c-eth0"),
+        "{}",
+        text(&output.stderr)
+    );
+    node.write_list(json!({ "cniVersion": "1.1.0", "name": "n", "disableGC": true }));
+    let output = node.podnet(&["gc", "n", "--valid", "c/eth0"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("disableGC"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn older_networks_have_neither_gc_nor_status() {
+    let node = Node::new();
+    let output = node.podnet(&["status", "n"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("1.1.0 brought STATUS"));
+    let output = node.podnet(&["gc", "n", "--valid", "c/eth0"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("1.1.0 brought GC"));
+    assert!(!node.path().join("environment").exists());
+}
+
+#[test]
+fn status_is_the_plugins() {
+    let node = Node::new();
+    node.write_list(json!({ "cniVersion": "1.1.0", "name": "n" }));
+    let output = node.podnet(&["status", "n"], &[]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    assert_eq!(last_command(&node), "STATUS");
+    fs::write(node.path().join("fails"), "").unwrap();
+    let output = node.podnet(&["status", "n"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "podnet: plugin type=\"fake\" failed (status): no [code 11]\n";
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
+fn check_of_all_that_is_known() {
+    let node = Node::new();
+    let check = |words: &[&str]| node.podnet(&[&["check", "--all"], words].concat(), &[]);
+    assert_eq!(text(&check(&[]).stdout), "");
+    for (id, netns) in [("a", "/run/netns/blue"), ("b", "/run/netns/red")] {
+        let words = ["add", "n", netns, "--container-id", id, "--port", "80:80"];
+        node.podnet(&words, &[]);
+    }
+    // With what it was made with, whatever has become of the file.
+    fs::remove_file(node.path().join("n.conflist")).unwrap();
+    let output = check(&[]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let head = "NETWORK  CONTAINER  INTERFACE  FOUND\n";
+    let expected =
+        format!("{head}n        a          eth0       good\nn        b          eth0       good\n");
+    assert_eq!(text(&output.stdout), expected);
+    assert!(
+        node.note("environment")
+            .contains("CNI_NETNS=/run/netns/red\n")
+    );
+    assert_eq!(
+        node.input()["runtimeConfig"]["portMappings"][0]["hostPort"],
+        80
+    );
+    fs::write(node.path().join("fails"), "").unwrap();
+    let output = check(&["n"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stdout).matches("failed (check): no").count(),
+        2
+    );
+    assert_eq!(check(&["other"]).status.code(), Some(0));
 }
 
 #[test]
