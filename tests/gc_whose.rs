@@ -6,7 +6,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use tests::{Answer, Site, VALID, World, at, entry, failures, kind, port, with, without_tools};
+use tests::{Answer, Site, VALID, World, at, entry, failures, kind, port, sh, with, without_tools};
 
 /// The configurations as a runtime has them for GC.
 fn configs(world: &World) -> Vec<Value> {
@@ -267,6 +267,52 @@ fn a_file_that_cannot_be_removed_stops_nothing_else() {
     assert_eq!(world.left().reservations, ["10.244.0.99 gone eth0"]);
     gc(&world, &[]);
     world.expect_untouched("the file can be removed again");
+}
+
+/// As the reference plugin makes them: they say nothing of their network.
+#[test]
+fn an_ifb_without_marks_goes_when_nothing_is_sent_through_it_any_more() {
+    let Some(world) = World::new("gc-ifb") else {
+        return;
+    };
+    let name = "bwp0123456789ab";
+    let tc = |lines: &str| sh(&world.node.namespace, lines);
+    let stays = |case: &str| {
+        gc(&world, &[]);
+        assert!(
+            world.left().links.iter().any(|line| line.starts_with(name)),
+            "{case}"
+        );
+    };
+    tc(&format!(
+        "ip link add {name} type ifb; ip link set {name} up"
+    ));
+    stays("its ADD may not have come to its end");
+    tc(&format!(
+        "tc qdisc add dev {name} root handle 1: tbf rate 1mbit burst 10kb limit 20kb"
+    ));
+    tc(&format!(
+        "tc qdisc add dev cni0 handle ffff: ingress; \
+         tc filter add dev cni0 parent ffff: protocol ip pref 7 u32 match ip src 192.0.2.77 \
+         action mirred egress redirect dev {name}"
+    ));
+    stays("some packets are sent through it");
+    tc("tc qdisc del dev cni0 ingress");
+    for (case, other) in [
+        ("another name", "bwp-0123456789a"),
+        ("a mark", "bwp0123456789ac"),
+    ] {
+        tc(&format!(
+            "ip link add {other} type ifb; ip link set {other} alias mine"
+        ));
+        tc(&format!(
+            "tc qdisc add dev {other} root handle 1: tbf rate 1mbit burst 10kb limit 20kb"
+        ));
+        gc(&world, &[]);
+        assert!(world.left().links[0].starts_with(other), "{case}");
+        tc(&format!("ip link del {other}"));
+    }
+    world.expect_untouched("unused");
 }
 
 #[test]
