@@ -76,7 +76,7 @@ fn without_iptables_nftables_is_chosen() {
     }
     let rules = world.left().rules.join("\n");
     for part in [
-        "cni_lite_masquerade: set pods",
+        "cni_lite_masquerade: map pods",
         "cni_lite_hostport: map ports tcp . 9080",
     ] {
         assert!(rules.contains(part), "{part}: {rules}");
@@ -104,7 +104,7 @@ fn check_notices_what_is_gone() {
         &format!("(echo flush ruleset; nft list ruleset) > {ruleset}"),
     );
     let cases = [
-        (0, "flush set ip cni_lite_masquerade pods", "set pods"),
+        (0, "flush map ip cni_lite_masquerade pods", "set pods"),
         (
             0,
             "delete table ip6 cni_lite_masquerade",

@@ -14,10 +14,6 @@ use super::table::proto_family;
 use crate::hostport::Protocol;
 use crate::rule::Family;
 
-/// `NFT_LOOKUP_F_INV` of linux/netfilter/nf_tables.h.
-const INVERTED: Lookup = Lookup::Flags(1);
-const NOT_INVERTED: Lookup = Lookup::Flags(0);
-
 /// Part of a rule, or all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -81,14 +77,12 @@ fn immediate(to: Register, value: Vec<u8>) -> Expressions {
     ])
 }
 
-fn lookup(set: &str, to: Option<Register>, inverted: bool) -> Expressions {
-    let mut attributes = vec![Lookup::SourceRegister(first())];
-    attributes.extend(to.map(Lookup::DestinationRegister));
-    attributes.push(Lookup::Set(set.to_owned()));
-    if inverted {
-        attributes.push(INVERTED);
-    }
-    Expressions::Lookup(attributes)
+fn lookup(map: &str, to: Register) -> Expressions {
+    Expressions::Lookup(vec![
+        Lookup::SourceRegister(first()),
+        Lookup::DestinationRegister(to),
+        Lookup::Set(map.to_owned()),
+    ])
 }
 
 fn other(name: &str, attributes: &[(u16, u32)]) -> Expressions {
@@ -127,20 +121,11 @@ fn concatenation(family: Family, fields: &[Field]) -> Part {
     Part::new(texts.join(" . "), expressions)
 }
 
-/// `FIELDS @SET`, or `FIELDS != @SET`.
-pub fn is_in(family: Family, fields: &[Field], set: &str, inverted: bool) -> Part {
-    let mut part = concatenation(family, fields);
-    let (_, not) = equality(inverted);
-    part.text = format!("{} {not}@{set}", part.text);
-    part.expressions.push(lookup(set, None, inverted));
-    part
-}
-
 /// `FIELDS vmap @MAP`.
 pub fn verdict_of(family: Family, fields: &[Field], map: &str) -> Part {
     let mut part = concatenation(family, fields);
     part.text = format!("{} vmap @{map}", part.text);
-    let verdict = lookup(map, Some(Register::Verdict), false);
+    let verdict = lookup(map, Register::Verdict);
     part.expressions.push(verdict);
     part
 }
@@ -153,7 +138,7 @@ pub fn dnat_by(family: Family, fields: &[Field], map: &str) -> Part {
         Family::V6 => "ip6",
     };
     part.text = format!("dnat {ip} to {} map @{map}", part.text);
-    part.expressions.push(lookup(map, Some(first()), false));
+    part.expressions.push(lookup(map, first()));
     let port = register(Field::Destination.words(family));
     part.expressions.push(dnat(family, port));
     part
@@ -271,6 +256,12 @@ pub fn net_is(field: Field, net: IpNet, inverted: bool) -> Part {
     Part::new(format!("{} {not}{net}", field.text(family)), expressions)
 }
 
+/// Part of a chain's name that tells of networks: `nft` takes no colon in one.
+pub fn net_name(nets: &[IpNet]) -> String {
+    let texts: Vec<_> = nets.iter().map(|net| net_text(*net)).collect();
+    texts.join("_").replace(':', "_")
+}
+
 /// A network as `nft` prints it; a host without prefix.
 pub fn net_text(net: IpNet) -> String {
     if net.prefix_len() == net.max_prefix_len() {
@@ -323,26 +314,8 @@ pub fn octets(address: IpAddr) -> Vec<u8> {
 /// Whether the kernel's expressions are the wanted ones. It lists attributes that were not sent, at
 /// their defaults, more of them with each release.
 pub fn are(found: &[Expressions], wanted: &[Expressions]) -> bool {
-    let found: Vec<_> = found.iter().filter(|one| !turns_nothing(one)).collect();
     let mut pairs = found.iter().zip(wanted);
     found.len() == wanted.len() && pairs.all(|(found, wanted)| is(found, wanted))
-}
-
-/// Whether an expression turns the order of a single byte (`NFTA_BYTEORDER_LEN` of
-/// linux/netfilter/nf_tables.h): so `nft` sends a protocol's number that is part of a range's key.
-fn turns_nothing(expression: &Expressions) -> bool {
-    const LENGTH: u16 = 4;
-    const ONE: [u8; 4] = 1_u32.to_be_bytes();
-    match expression {
-        Expressions::Other {
-            expression_type,
-            attributes,
-        } => {
-            expression_type == "byteorder"
-                && attributes.contains(&DefaultNla::new(LENGTH, ONE.into()))
-        }
-        _ => false,
-    }
 }
 
 fn is(found: &Expressions, wanted: &Expressions) -> bool {
@@ -353,11 +326,7 @@ fn is(found: &Expressions, wanted: &Expressions) -> bool {
         (Expressions::Bitwise(found), Expressions::Bitwise(wanted)) => has_all(found, wanted),
         (Expressions::Cmp(found), Expressions::Cmp(wanted)) => has_all(found, wanted),
         (Expressions::Immediate(found), Expressions::Immediate(wanted)) => has_all(found, wanted),
-        (Expressions::Lookup(found), Expressions::Lookup(wanted)) => {
-            // With more it would be inverted, or lead to something.
-            let said = found.iter().filter(|flags| **flags != NOT_INVERTED);
-            has_all(found, wanted) && said.count() == wanted.len()
-        }
+        (Expressions::Lookup(found), Expressions::Lookup(wanted)) => has_all(found, wanted),
         (Expressions::Meta(found), Expressions::Meta(wanted)) => has_all(found, wanted),
         (Expressions::Payload(found), Expressions::Payload(wanted)) => has_all(found, wanted),
         (

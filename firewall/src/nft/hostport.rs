@@ -5,17 +5,19 @@
 //!     set attachments     { type ifname }
 //!     map ports           { type inet_proto . inet_service : ipv4_addr . inet_service }
 //!     map address_ports   { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service }
-//!     map sources         { type inet_proto . inet_service . ipv4_addr : verdict; flags interval }
-//!     map address_sources { type ipv4_addr . inet_proto . inet_service . ipv4_addr : verdict; … }
+//!     map sources         { type inet_proto . inet_service : verdict }
+//!     map address_sources { type ipv4_addr . inet_proto . inet_service : verdict }
 //!     chain hostports { jump conditions; @address_sources; @address_ports; @sources; @ports;
 //!                       jump duplicates }
+//!     chain from_10.1.2.0/24_0x2000 { ip saddr 10.1.2.0/24 mark; ip saddr 127.0.0.1 mark }
 //! }
 //! ```
 //!
-//! A port is one element of `ports`, or of `address_ports` where it has a host address; from whom
-//! connections are marked for masquerade says `sources`. Rules are only for what does not fit into
-//! a map: ports with conditions, and a port that another attachment has already, which comes into
-//! effect when the other has gone.
+//! A port is one element of `ports`, or of `address_ports` where it has a host address, and one of
+//! `sources`, which leads to the chain that marks for masquerade what comes from the pod's network:
+//! one chain for all pods of a network. Rules are only for what does not fit into a map: ports with
+//! conditions, and a port that another attachment has already, which comes into effect when the
+//! other has gone.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -52,18 +54,15 @@ const DSTNAT: i32 = -100;
 /// `NF_IP_PRI_NAT_SRC` of the same.
 pub const SRCNAT: i32 = 100;
 
-/// The table of one family; with the chains for a mark where there is one.
-pub fn table(family: Family, mark: Option<u32>) -> Table {
-    use Field::{Destination, Port, Protocol, Source};
-    let set = |name, key: &[Field], value, interval| Set {
+/// The table of one family, with the chains that mark where there are some.
+pub fn table(family: Family, marking: Option<&Marking>) -> Table {
+    use Field::{Destination, Port, Protocol};
+    let (with_ip, without) = ([Destination, Protocol, Port], [Protocol, Port]);
+    let set = |name, key: &[Field], value| Set {
         name,
         key: key.to_vec(),
         value,
-        interval,
     };
-    let (with_ip, without) = ([Destination, Protocol, Port], [Protocol, Port]);
-    let from = [Protocol, Port, Source];
-    let from_with_ip = [Destination, Protocol, Port, Source];
     let chain = |name: &str, rules: Vec<Part>| Chain {
         name: name.to_owned(),
         hook: None,
@@ -71,9 +70,9 @@ pub fn table(family: Family, mark: Option<u32>) -> Table {
     };
     let dispatch = vec![
         expr::jump(CONDITIONS),
-        expr::verdict_of(family, &from_with_ip, ADDRESS_SOURCES),
+        expr::verdict_of(family, &with_ip, ADDRESS_SOURCES),
         expr::dnat_by(family, &with_ip, ADDRESS_PORTS),
-        expr::verdict_of(family, &from, SOURCES),
+        expr::verdict_of(family, &without, SOURCES),
         expr::dnat_by(family, &without, PORTS),
         expr::jump(DUPLICATES),
     ];
@@ -84,17 +83,7 @@ pub fn table(family: Family, mark: Option<u32>) -> Table {
         entrance("prerouting", InetHookNumber::PreRouting),
         entrance("output", InetHookNumber::LocalOut),
     ];
-    if let Some(mark) = mark {
-        chains.push(chain(&mark_chain(mark), vec![expr::set_mark(mark)]));
-        chains.push(Chain {
-            name: format!("masquerade_{mark:#x}"),
-            hook: Some(Hook {
-                number: InetHookNumber::PostRouting,
-                priority: SRCNAT,
-            }),
-            rules: vec![Part::all([expr::has_mark(mark), expr::masquerade()])],
-        });
-    }
+    chains.extend(marking.into_iter().flat_map(Marking::chains));
     Table {
         name: TableName {
             family: proto_family(family),
@@ -103,10 +92,10 @@ pub fn table(family: Family, mark: Option<u32>) -> Table {
         family,
         sets: vec![
             Tag::set(),
-            set(ADDRESS_SOURCES, &from_with_ip, Value::Verdict, true),
-            set(ADDRESS_PORTS, &with_ip, Value::Target, false),
-            set(SOURCES, &from, Value::Verdict, true),
-            set(PORTS, &without, Value::Target, false),
+            set(ADDRESS_SOURCES, &with_ip, Value::Verdict),
+            set(ADDRESS_PORTS, &with_ip, Value::Target),
+            set(SOURCES, &without, Value::Verdict),
+            set(PORTS, &without, Value::Target),
         ],
         chains,
     }
@@ -124,8 +113,66 @@ fn entrance(name: &str, number: InetHookNumber) -> Chain {
     }
 }
 
-fn mark_chain(mark: u32) -> String {
-    format!("mark_{mark:#x}")
+/// What is marked for masquerade, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marking {
+    /// The network that it comes from; `None` for anywhere.
+    network: Option<IpNet>,
+    mark: u32,
+}
+
+impl Marking {
+    /// That of a pod with the address, if anything is marked.
+    fn of(ports: &HostPorts, address: &IpNet) -> Option<Marking> {
+        let Mark::Bit(bit) = ports.mark else {
+            return None;
+        };
+        let everything = ports.masq_all || address.prefix_len() == 0;
+        Some(Marking {
+            network: (!everything).then(|| address.trunc()),
+            mark: 1_u32.checked_shl(bit.into()).filter(|_| ports.snat)?,
+        })
+    }
+
+    /// The chain that marks.
+    fn chain(&self) -> String {
+        match self.network {
+            Some(net) => format!("from_{}_{:#x}", expr::net_name(&[net]), self.mark),
+            None => format!("from_anywhere_{:#x}", self.mark),
+        }
+    }
+
+    /// Those that all pods of a network share, and that of the mark.
+    fn chains(&self) -> [Chain; 2] {
+        let mut sources: Vec<_> = self.network.into_iter().collect();
+        if matches!(self.network, Some(IpNet::V4(_))) {
+            sources.push(IpAddr::from(Ipv4Addr::LOCALHOST).into());
+        }
+        let mark = || expr::set_mark(self.mark);
+        let marks = sources.iter().map(|net| {
+            let source = expr::net_is(Field::Source, *net, false);
+            Part::all([source, mark()])
+        });
+        let mut rules: Vec<_> = marks.collect();
+        if rules.is_empty() {
+            rules.push(mark());
+        }
+        [
+            Chain {
+                name: self.chain(),
+                hook: None,
+                rules,
+            },
+            Chain {
+                name: format!("masquerade_{:#x}", self.mark),
+                hook: Some(Hook {
+                    number: InetHookNumber::PostRouting,
+                    priority: SRCNAT,
+                }),
+                rules: vec![Part::all([expr::has_mark(self.mark), expr::masquerade()])],
+            },
+        ]
+    }
 }
 
 /// What an attachment should have in one family's table, if it has an address of the family. A port
@@ -140,15 +187,14 @@ pub fn want(
     let conditions = ports.conditions(family);
     // Words that cannot be obeyed have been refused before.
     let conditions = condition::parse(family, conditions).unwrap_or_default();
-    let mark = mark(ports);
+    let marking = Marking::of(ports, address);
     let mut elements = vec![tag.element()];
     let mut rules = Vec::new();
     for mapping in served(ports.mappings, family) {
         let forward = Forward {
             mapping,
             address: address.addr(),
-            sources: sources(ports, address),
-            mark_chain: mark.map(mark_chain),
+            mark_chain: marking.as_ref().map(Marking::chain),
         };
         if !conditions.is_empty() {
             rules.extend(forward.rules(CONDITIONS, &conditions));
@@ -159,31 +205,10 @@ pub fn want(
         }
     }
     Some(Want {
-        table: table(family, mark),
+        table: table(family, marking.as_ref()),
         elements,
         rules,
     })
-}
-
-/// The mark of what is to be masqueraded, if anything is.
-fn mark(ports: &HostPorts) -> Option<u32> {
-    match ports.mark {
-        Mark::Bit(bit) if ports.snat => 1_u32.checked_shl(bit.into()),
-        _ => None,
-    }
-}
-
-/// From where connections are marked: disjoint networks.
-fn sources(ports: &HostPorts, address: &IpNet) -> Vec<IpNet> {
-    if ports.masq_all {
-        let all = IpNet::new(address.addr(), 0).map(|net| net.trunc());
-        return all.into_iter().collect();
-    }
-    let mut sources = vec![address.trunc()];
-    if Family::of(address) == Family::V4 {
-        sources.push(IpAddr::from(Ipv4Addr::LOCALHOST).into());
-    }
-    IpNet::aggregate(&sources)
 }
 
 /// The ports that a family serves, of two for the same the first.
@@ -207,13 +232,12 @@ fn served(mappings: &[Mapping], family: Family) -> Vec<Mapping> {
 pub struct Forward {
     mapping: Mapping,
     address: IpAddr,
-    sources: Vec<IpNet>,
     /// The chain that marks; `None` where nothing is.
     mark_chain: Option<String>,
 }
 
 impl Forward {
-    /// The key of the port, which the keys of its sources begin with.
+    /// The key of the port, also among the sources.
     fn key(&self) -> Vec<u8> {
         let Mapping {
             host_ip,
@@ -241,35 +265,25 @@ impl Forward {
             container_port,
         } = self.mapping;
         let (ports, sources) = self.sets();
-        let entry = |set: &str, key, end, value| Entry {
-            set: set.to_owned(),
-            key,
-            end,
-            value: Some(value),
-            comment: comment.to_owned(),
-        };
-        let own = self.key();
-        let port_text = match host_ip {
-            Some(ip) => format!("{ip} . {protocol} . {host_port}"),
-            None => format!("{protocol} . {host_port}"),
+        let element = |set: &str, leads_to, value| Element {
+            text: match host_ip {
+                Some(ip) => format!("{ip} . {protocol} . {host_port} : {leads_to}"),
+                None => format!("{protocol} . {host_port} : {leads_to}"),
+            },
+            entry: Entry {
+                set: set.to_owned(),
+                key: self.key(),
+                value: Some(value),
+                comment: comment.to_owned(),
+            },
         };
         let target = key([&octets(self.address)[..], &container_port.to_be_bytes()[..]]);
         let target = DataAttribute::Value(target);
-        let mut elements = vec![Element {
-            text: format!("{port_text} : {} . {container_port}", self.address),
-            entry: entry(ports, own.clone(), None, target),
-        }];
+        let leads_to = format!("{} . {container_port}", self.address);
+        let mut elements = vec![element(ports, leads_to, target)];
         if let Some(chain) = &self.mark_chain {
-            let from = |ip| [own.clone(), octets(ip)].concat();
-            elements.extend(self.sources.iter().map(|net| Element {
-                text: format!("{port_text} . {} : jump {chain}", expr::net_text(*net)),
-                entry: entry(
-                    sources,
-                    from(net.network()),
-                    Some(from(net.broadcast())),
-                    expr::jump_verdict(chain),
-                ),
-            }));
+            let verdict = expr::jump_verdict(chain);
+            elements.push(element(sources, format!("jump {chain}"), verdict));
         }
         elements
     }
@@ -284,15 +298,7 @@ impl Forward {
         let matched = Part::all(parts);
         let mut rules = Vec::new();
         if let Some(mark_chain) = &self.mark_chain {
-            rules.extend(self.sources.iter().map(|net| {
-                // From anywhere needs no condition.
-                let source =
-                    (net.prefix_len() != 0).then(|| expr::net_is(Field::Source, *net, false));
-                let parts = source
-                    .into_iter()
-                    .chain([matched.clone(), expr::jump(mark_chain)]);
-                Part::all(parts)
-            }));
+            rules.push(Part::all([matched.clone(), expr::jump(mark_chain)]));
         }
         let target = expr::dnat_to(self.address, self.mapping.container_port);
         rules.push(Part::all([matched, target]));
@@ -305,7 +311,7 @@ impl Forward {
         let key = self.key();
         listing.entries.iter().any(|entry| {
             (entry.set == ports || entry.set == sources)
-                && entry.key.starts_with(&key)
+                && entry.key == key
                 && !tag.owns(&entry.comment)
         })
     }

@@ -2,14 +2,17 @@
 
 use std::io;
 
+use netlink_packet_core::{
+    NLA_TYPE_MASK, NlaBuffer, NlasIterator, Parseable, parse_string, parse_u64_be,
+};
 use netlink_packet_netfilter::nftables::{
-    ChainAttribute, DataAttribute, ExpressionAttribute, Expressions, Hook as HookAttribute,
-    HookNumber, ListAttribute, NfTablesMessage, RuleAttribute, SetElementAttribute, SetElementList,
+    ChainAttribute, DataAttribute, Expressions, Hook as HookAttribute, HookNumber, NfTablesMessage,
+    SetElementAttribute,
 };
 
-use super::message::{comment, value_of};
-use super::table::{Entry, Hook, Table, TableName};
-use super::wire::Socket;
+use super::message::comment;
+use super::table::{Element, Entry, Hook, Table, TableName};
+use super::wire::{Object, Socket};
 
 /// A table as it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +57,37 @@ impl Listing {
     /// # Errors
     /// The kernel's; that something is not there is none.
     pub fn read(socket: &mut Socket, table: &Table) -> io::Result<Listing> {
+        let mut listing = Listing::without_entries(socket, table)?;
+        for set in listing.sets.clone() {
+            listing.entries.extend(entries(socket, table.name, set)?);
+        }
+        Ok(listing)
+    }
+
+    /// As [`Listing::read`], but of the elements only those with the keys of these, whosever they
+    /// are: no walk over all others.
+    ///
+    /// # Errors
+    /// The kernel's; that something is not there is none.
+    pub fn read_keys_of(
+        socket: &mut Socket,
+        table: &Table,
+        elements: &[Element],
+    ) -> io::Result<Listing> {
+        let mut listing = Listing::without_entries(socket, table)?;
+        if listing.exists {
+            for element in elements {
+                let found = socket.get(&table.name.get_element(&element.entry))?;
+                let found = found
+                    .iter()
+                    .flat_map(|found| read_elements(&found.attributes));
+                listing.entries.extend(found);
+            }
+        }
+        Ok(listing)
+    }
+
+    fn without_entries(socket: &mut Socket, table: &Table) -> io::Result<Listing> {
         let name = table.name;
         if socket.get(&name.get())?.is_none() {
             return Ok(Listing::default());
@@ -65,12 +99,13 @@ impl Listing {
         };
         for chain in &table.chains {
             let found = socket.get(&name.get_chain(&chain.name))?;
-            listing.chains.extend(found.and_then(read_chain));
+            listing
+                .chains
+                .extend(found.and_then(|found| read_chain(&found)));
         }
         for set in &table.sets {
             if socket.get(&name.get_set(set.name))?.is_some() {
                 listing.sets.push(set.name);
-                listing.entries.extend(entries(socket, name, set.name)?);
             }
         }
         Ok(listing)
@@ -88,7 +123,7 @@ impl Listing {
 /// The kernel's.
 pub fn rules(socket: &mut Socket, table: TableName) -> io::Result<Vec<FoundRule>> {
     let found = socket.dump(&table.get_rules())?;
-    Ok(found.into_iter().filter_map(read_rule).collect())
+    Ok(found.iter().filter_map(read_rule).collect())
 }
 
 /// The elements of a set; none where it is not there. The kernel may list one twice while others
@@ -96,14 +131,18 @@ pub fn rules(socket: &mut Socket, table: TableName) -> io::Result<Vec<FoundRule>
 fn entries(socket: &mut Socket, table: TableName, set: &str) -> io::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     let found = socket.dump(&table.get_elements(set))?;
-    entries.extend(found.into_iter().flat_map(read_elements));
-    entries.sort_by(|one, other| (&one.key, &one.end).cmp(&(&other.key, &other.end)));
-    entries.dedup_by(|one, other| (&one.key, &one.end) == (&other.key, &other.end));
+    entries.extend(
+        found
+            .iter()
+            .flat_map(|found| read_elements(&found.attributes)),
+    );
+    entries.sort_by(|one, other| one.key.cmp(&other.key));
+    entries.dedup_by(|one, other| one.key == other.key);
     Ok(entries)
 }
 
-fn read_chain(message: NfTablesMessage) -> Option<FoundChain> {
-    let NfTablesMessage::NewChain(message) = message else {
+fn read_chain(object: &Object) -> Option<FoundChain> {
+    let Some(NfTablesMessage::NewChain(message)) = object.decode() else {
         return None;
     };
     let mut chain = FoundChain {
@@ -135,87 +174,110 @@ fn read_hook(attributes: &[HookAttribute]) -> Option<Hook> {
     })
 }
 
-fn read_rule(message: NfTablesMessage) -> Option<FoundRule> {
-    let NfTablesMessage::NewRule(message) = message else {
-        return None;
-    };
+/// A rule by its attributes (`NFTA_RULE_*` of linux/netfilter/nf_tables.h).
+fn read_rule(object: &Object) -> Option<FoundRule> {
+    const CHAIN: u16 = 2;
+    const HANDLE: u16 = 3;
+    const EXPRESSIONS: u16 = 4;
+    const USER_DATA: u16 = 7;
     let mut rule = FoundRule {
         chain: String::new(),
         handle: 0,
         expressions: Vec::new(),
         comment: String::new(),
     };
-    for attribute in message.attributes {
-        match attribute {
-            RuleAttribute::Chain(name) => rule.chain = name,
-            RuleAttribute::Handle(handle) => rule.handle = handle,
-            RuleAttribute::UserData(bytes) => rule.comment = comment(&bytes),
-            RuleAttribute::Expressions(list) => {
-                rule.expressions = list.into_iter().filter_map(read_expression).collect();
-            }
+    for attribute in each(&object.attributes) {
+        let value = attribute.value();
+        match attribute.kind() & NLA_TYPE_MASK {
+            CHAIN => rule.chain = parse_string(value).ok()?,
+            HANDLE => rule.handle = parse_u64_be(value).ok()?,
+            USER_DATA => rule.comment = comment(value),
+            // One that nobody can read is none of ours.
+            EXPRESSIONS => rule.expressions = read_expressions(value).unwrap_or_default(),
             _ => {}
         }
     }
     Some(rule)
 }
 
-/// One of a list of expressions.
-pub fn read_expression(element: ListAttribute<ExpressionAttribute>) -> Option<Expressions> {
-    let ListAttribute::Element(attributes) = element else {
-        return None;
-    };
-    let mut name = String::new();
-    for attribute in attributes {
-        match attribute {
-            ExpressionAttribute::Name(found) => name = found,
-            ExpressionAttribute::Data(expression) => return Some(expression),
-            _ => {}
+/// A list of expressions; `None` where one cannot be read.
+pub fn read_expressions(list: &[u8]) -> Option<Vec<Expressions>> {
+    const NAME: u16 = 1;
+    const DATA: u16 = 2;
+    let read = |expression: NlaBuffer<&[u8]>| {
+        let (mut name, mut data) = (String::new(), None);
+        for attribute in each(expression.value()) {
+            match attribute.kind() & NLA_TYPE_MASK {
+                NAME => name = parse_string(attribute.value()).ok()?,
+                DATA => data = Some(attribute),
+                _ => {}
+            }
         }
-    }
-    // One without attributes may come without a place for them.
-    Some(Expressions::Other {
-        expression_type: name,
-        attributes: Vec::new(),
+        read_expression(name, data.as_ref().map_or(&[], NlaBuffer::value))
+    };
+    each(list).map(read).collect()
+}
+
+fn read_expression(name: String, data: &[u8]) -> Option<Expressions> {
+    Some(match name.as_str() {
+        "bitwise" => Expressions::Bitwise(all(data)?),
+        "cmp" => Expressions::Cmp(all(data)?),
+        "immediate" => Expressions::Immediate(all(data)?),
+        "lookup" => Expressions::Lookup(all(data)?),
+        "meta" => Expressions::Meta(all(data)?),
+        "payload" => Expressions::Payload(all(data)?),
+        _ => Expressions::Other {
+            expression_type: name,
+            attributes: all(data)?,
+        },
     })
 }
 
-/// The elements of one message.
-pub fn read_elements(message: NfTablesMessage) -> Vec<Entry> {
-    let NfTablesMessage::NewSetElement(message) = message else {
-        return Vec::new();
-    };
+/// Attributes of one kind of object.
+fn all<T: for<'a> Parseable<NlaBuffer<&'a [u8]>>>(attributes: &[u8]) -> Option<Vec<T>> {
+    let mut found = Vec::new();
+    for attribute in NlasIterator::new(attributes) {
+        found.push(T::parse(&attribute.ok()?).ok()?);
+    }
+    Some(found)
+}
+
+/// The elements in the attributes of one message (`NFTA_SET_ELEM_LIST_*` of
+/// linux/netfilter/nf_tables.h).
+pub fn read_elements(attributes: &[u8]) -> Vec<Entry> {
+    const SET: u16 = 2;
+    const ELEMENTS: u16 = 3;
     let mut set = String::new();
-    let mut elements = Vec::new();
-    for attribute in message.attributes {
-        match attribute {
-            SetElementList::Set(name) => set = name,
-            SetElementList::Elements(list) => elements = list,
+    let mut entries = Vec::new();
+    for attribute in each(attributes) {
+        match attribute.kind() & NLA_TYPE_MASK {
+            SET => set = parse_string(attribute.value()).unwrap_or_default(),
+            ELEMENTS => {
+                let elements = each(attribute.value());
+                entries.extend(elements.filter_map(|element| read_element(&set, element.value())));
+            }
             _ => {}
         }
     }
-    let entry = |element| match element {
-        ListAttribute::Element(attributes) => read_element(&set, attributes),
-        _ => None,
-    };
-    elements.into_iter().filter_map(entry).collect()
+    entries
+}
+
+fn each(attributes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
+    NlasIterator::new(attributes).map_while(Result::ok)
 }
 
 /// `None` where there is no key, as in the element for all others.
-fn read_element(set: &str, attributes: Vec<SetElementAttribute>) -> Option<Entry> {
+fn read_element(set: &str, attributes: &[u8]) -> Option<Entry> {
     let mut key = None;
     let mut entry = Entry {
         set: set.to_owned(),
         key: Vec::new(),
-        end: None,
         value: None,
         comment: String::new(),
     };
-    for attribute in attributes {
-        match attribute {
+    for attribute in each(attributes) {
+        match SetElementAttribute::parse(&attribute).ok()? {
             SetElementAttribute::Key(DataAttribute::Value(bytes)) => key = Some(bytes),
-            SetElementAttribute::KeyEnd(parts) => {
-                entry.end = parts.first().map(value_of);
-            }
             SetElementAttribute::Data(value) => entry.value = Some(value),
             SetElementAttribute::UserData(bytes) => entry.comment = comment(&bytes),
             _ => {}

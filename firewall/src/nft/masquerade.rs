@@ -3,10 +3,9 @@
 //! ```text
 //! table ip cni_lite_masquerade {
 //!     set attachments { type ifname }
-//!     set pods        { type ipv4_addr }
-//!     set inside      { type ipv4_addr . ipv4_addr; flags interval }
-//!     chain postrouting { ip saddr @pods ip daddr != 224.0.0.0/4
-//!                         ip saddr . ip daddr != @inside masquerade }
+//!     map pods        { type ipv4_addr : verdict; elements = { 10.1.2.2 : jump outside_10.1.2.0/24 } }
+//!     chain postrouting { ip daddr != 224.0.0.0/4 ip saddr vmap @pods }
+//!     chain outside_10.1.2.0/24 { ip daddr != 10.1.2.0/24 masquerade }
 //! }
 //! ```
 
@@ -19,31 +18,38 @@ use super::hostport::SRCNAT;
 use super::plan::Want;
 use super::table::{Chain, Element, Entry, Hook, Set, Table, TableName, Value, proto_family};
 use super::tag::Tag;
+use crate::names;
 use crate::rule::{Family, multicast};
 
 const TABLE: &str = "cni_lite_masquerade";
 
-/// Addresses of pods.
+/// Where packets go next, by the pod that they come from.
 const PODS: &str = "pods";
-/// Which pod reaches which networks by its own address.
-const INSIDE: &str = "inside";
 
-const PAIR: [Field; 2] = [Field::Source, Field::Destination];
+/// Bytes of a chain's name up to which it tells all networks; else it is a hash of them.
+const MAX_NAME_LEN: usize = 100;
 
-/// The table of one family.
-pub fn table(family: Family) -> Table {
-    let rule = Part::all([
-        expr::is_in(family, &[Field::Source], PODS, false),
+/// The table of one family, with the chain for what leaves these networks where there are some.
+pub fn table(family: Family, nets: &[IpNet]) -> Table {
+    let dispatch = Part::all([
         expr::net_is(Field::Destination, multicast(family), true),
-        expr::is_in(family, &PAIR, INSIDE, true),
-        expr::masquerade(),
+        expr::verdict_of(family, &[Field::Source], PODS),
     ]);
-    let set = |name, key: &[Field], interval| Set {
-        name,
-        key: key.to_vec(),
-        value: Value::None,
-        interval,
-    };
+    let mut chains = vec![Chain {
+        name: "postrouting".to_owned(),
+        hook: Some(Hook {
+            number: InetHookNumber::PostRouting,
+            priority: SRCNAT,
+        }),
+        rules: vec![dispatch],
+    }];
+    if !nets.is_empty() {
+        chains.push(Chain {
+            name: chain(nets),
+            hook: None,
+            rules: leaving(nets).into_iter().collect(),
+        });
+    }
     Table {
         name: TableName {
             family: proto_family(family),
@@ -52,22 +58,39 @@ pub fn table(family: Family) -> Table {
         family,
         sets: vec![
             Tag::set(),
-            set(PODS, &[Field::Source], false),
-            set(INSIDE, &PAIR, true),
+            Set {
+                name: PODS,
+                key: vec![Field::Source],
+                value: Value::Verdict,
+            },
         ],
-        chains: vec![Chain {
-            name: "postrouting".to_owned(),
-            hook: Some(Hook {
-                number: InetHookNumber::PostRouting,
-                priority: SRCNAT,
-            }),
-            rules: vec![rule],
-        }],
+        chains,
     }
 }
 
-/// What an attachment should have in one family's table, if it has an address of the family: each
-/// address, and beside it each network that is reached without masquerade.
+/// The chain for what leaves the networks.
+fn chain(nets: &[IpNet]) -> String {
+    let name = expr::net_name(nets);
+    let name = if name.len() > MAX_NAME_LEN {
+        names::hash(&[&name], 24)
+    } else {
+        name
+    };
+    format!("outside_{name}")
+}
+
+/// Its rule; nothing leaves the network of all addresses.
+fn leaving(nets: &[IpNet]) -> Option<Part> {
+    if nets.iter().any(|net| net.prefix_len() == 0) {
+        return None;
+    }
+    let outside = nets.iter();
+    let outside = outside.map(|net| expr::net_is(Field::Destination, *net, true));
+    Some(Part::all(outside.chain([expr::masquerade()])))
+}
+
+/// What an attachment should have in one family's table, if it has an address of the family: an
+/// element for each address.
 pub fn want(tag: &Tag, addresses: &[IpNet], family: Family) -> Option<Want> {
     let nets = of(addresses, family);
     if nets.is_empty() {
@@ -76,40 +99,28 @@ pub fn want(tag: &Tag, addresses: &[IpNet], family: Family) -> Option<Want> {
     let mut hosts: Vec<_> = nets.iter().map(IpNet::addr).collect();
     hosts.sort();
     hosts.dedup();
-    let entry = |set: &str, key, end| Entry {
-        set: set.to_owned(),
-        key,
-        end,
-        value: None,
-        comment: tag.comment.clone(),
-    };
-    let mut elements = vec![tag.element()];
-    for host in hosts {
-        elements.push(Element {
-            text: host.to_string(),
-            entry: entry(PODS, octets(host), None),
-        });
-        // Disjoint, as ranges must be.
-        elements.extend(IpNet::aggregate(&nets).into_iter().map(|net| {
-            let pair = |ip| [octets(host), octets(ip)].concat();
-            Element {
-                text: format!("{host} . {}", expr::net_text(net)),
-                entry: entry(INSIDE, pair(net.network()), Some(pair(net.broadcast()))),
-            }
-        }));
-    }
+    let nets = IpNet::aggregate(&nets);
+    let chain = chain(&nets);
+    let pods = hosts.into_iter().map(|host| Element {
+        text: format!("{host} : jump {chain}"),
+        entry: Entry {
+            set: PODS.to_owned(),
+            key: octets(host),
+            value: Some(expr::jump_verdict(&chain)),
+            comment: tag.comment.clone(),
+        },
+    });
     Some(Want {
-        table: table(family),
-        elements,
+        table: table(family, &nets),
+        elements: [tag.element()].into_iter().chain(pods).collect(),
         rules: Vec::new(),
     })
 }
 
 /// Whether an element is in the way: whoever had an address before, it is now the attachment's.
 pub fn is_stale(tag: &Tag, addresses: &[IpNet], entry: &Entry) -> bool {
-    let about = |net: &IpNet| entry.key.starts_with(&octets(net.addr()));
-    tag.owns(&entry.comment)
-        || (entry.set == PODS || entry.set == INSIDE) && addresses.iter().any(about)
+    let is = |net: &IpNet| entry.key == octets(net.addr());
+    tag.owns(&entry.comment) || entry.set == PODS && addresses.iter().any(is)
 }
 
 fn of(addresses: &[IpNet], family: Family) -> Vec<IpNet> {

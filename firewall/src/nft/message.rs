@@ -1,12 +1,10 @@
 //! The messages that make, list and remove what is in a table.
 
-use netlink_packet_core::{
-    DefaultNla, Emitable, NLA_F_NESTED, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, Nla,
-};
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, DataAttribute, Expressions, Hook as HookAttribute, ListAttribute,
-    NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetDescription, SetElementAttribute,
-    SetElementList, SetElementMessage, SetFlags, SetMessage, TableAttribute, TableMessage,
+    NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetElementAttribute, SetElementList,
+    SetElementMessage, SetFlags, SetMessage, TableAttribute, TableMessage,
 };
 
 use super::expr::Part;
@@ -15,7 +13,7 @@ use super::table::{Chain, Entry, Set, TableName, Value};
 use super::wire::Message;
 use crate::rule::Family;
 
-/// Elements in one message, whose list may have 64 KiB; one has some 330 bytes at most.
+/// Elements in one message, whose list may have 64 KiB; one has some 250 bytes at most.
 const ELEMENTS_PER_MESSAGE: usize = 128;
 
 impl TableName {
@@ -120,9 +118,6 @@ impl TableName {
         if set.key.contains(&Field::Interface) {
             attributes.push(SetAttribute::UserData(host_byte_order()));
         }
-        if set.interval {
-            attributes.push(SetAttribute::Description(set.description(family)));
-        }
         let body = NfTablesMessage::NewSet(SetMessage { attributes });
         self.message(NLM_F_CREATE, body)
     }
@@ -208,11 +203,10 @@ impl TableName {
 
 impl Set {
     fn flags(&self) -> SetFlags {
-        let mut flags = SetFlags::empty();
-        flags.set(SetFlags::Map, self.value != Value::None);
-        flags.set(SetFlags::Interval, self.interval);
-        flags.set(SetFlags::Concat, self.interval);
-        flags
+        match self.value {
+            Value::None => SetFlags::empty(),
+            Value::Verdict | Value::Target => SetFlags::Map,
+        }
     }
 
     fn value_type(&self, family: Family) -> Vec<SetAttribute> {
@@ -228,45 +222,13 @@ impl Set {
             ],
         }
     }
-
-    /// The length of each field: `NFTA_SET_DESC_CONCAT`, `NFTA_LIST_ELEM` and `NFTA_SET_FIELD_LEN`
-    /// of linux/netfilter/nf_tables.h.
-    fn description(&self, family: Family) -> Vec<SetDescription> {
-        const CONCAT: u16 = 2;
-        const ELEMENT: u16 = 1;
-        const LENGTH: u16 = 1;
-        let field = |field: &Field| {
-            let (_, _, length) = field.kind(family);
-            nested(
-                ELEMENT,
-                &[DefaultNla::new(LENGTH, length.to_be_bytes().into())],
-            )
-        };
-        let fields: Vec<_> = self.key.iter().map(field).collect();
-        // The crate's own form lacks the flag of nesting.
-        vec![SetDescription::Other(nested(CONCAT, &fields))]
-    }
-}
-
-/// An attribute that holds others.
-fn nested(kind: u16, inner: &[DefaultNla]) -> DefaultNla {
-    let mut bytes = vec![0; inner.buffer_len()];
-    inner.emit(&mut bytes);
-    DefaultNla::new(kind | NLA_F_NESTED, bytes)
 }
 
 impl Entry {
     /// What finds it.
     fn find(&self) -> Vec<SetElementAttribute> {
-        let value = |bytes: &[u8]| DataAttribute::Value(bytes.to_vec());
-        let mut attributes = vec![SetElementAttribute::Key(value(&self.key))];
-        if let Some(end) = &self.end {
-            // The crate has it as a list of attributes, of which this is the only one.
-            const NFTA_DATA_VALUE: u16 = 1;
-            let end = DefaultNla::new(NFTA_DATA_VALUE, end.clone());
-            attributes.push(SetElementAttribute::KeyEnd(vec![end]));
-        }
-        attributes
+        let key = DataAttribute::Value(self.key.clone());
+        vec![SetElementAttribute::Key(key)]
     }
 
     fn whole(&self) -> Vec<SetElementAttribute> {
@@ -322,13 +284,6 @@ pub fn comment(user_data: &[u8]) -> String {
         rest = next;
     }
     String::new()
-}
-
-/// The bytes of an attribute.
-pub fn value_of(attribute: &DefaultNla) -> Vec<u8> {
-    let mut bytes = vec![0; attribute.value_len()];
-    attribute.emit_value(&mut bytes);
-    bytes
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn is_there() -> bool {
 /// Asks for a table that need not be there.
 fn probe() -> std::io::Result<()> {
     let mut socket = wire::Socket::open()?;
-    socket.get(&masquerade::table(Family::V4).name.get())?;
+    socket.get(&masquerade::table(Family::V4, &[]).name.get())?;
     Ok(())
 }
 
@@ -181,7 +181,7 @@ impl Kind for Masquerade<'_> {
     }
 
     fn table(&self, family: Family) -> Table {
-        masquerade::table(family)
+        masquerade::table(family, &[])
     }
 
     fn want(&self, family: Family, _: &Listing) -> Option<Want> {
@@ -232,7 +232,7 @@ pub fn gc_masquerade(network: &str, valid: &[Owner]) -> Result<()> {
 /// Also from the reference plugins' table, where comments begin as ours do.
 fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<()> {
     let leftovers = Leftovers {
-        own: Family::ALL.map(masquerade::table),
+        own: Family::ALL.map(|family| masquerade::table(family, &[])),
         is_own,
         foreign: &foreign::MASQUERADE,
         is_foreign: &|rule| is_own(&rule.comment),

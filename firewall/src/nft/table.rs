@@ -59,8 +59,6 @@ pub struct Set {
     pub key: Vec<Field>,
     /// What it leads to.
     pub value: Value,
-    /// Whether a key may be a range in each of its fields.
-    pub interval: bool,
 }
 
 /// What a set leads to.
@@ -117,10 +115,8 @@ pub struct Element {
 pub struct Entry {
     /// Name of the set.
     pub set: String,
-    /// The key; in a set of ranges where they begin.
+    /// The key.
     pub key: Vec<u8>,
-    /// In a set of ranges where they end.
-    pub end: Option<Vec<u8>>,
     /// What it leads to, in a map.
     pub value: Option<DataAttribute>,
     /// Whose it is.

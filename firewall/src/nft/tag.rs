@@ -53,7 +53,6 @@ impl Tag {
             name: ATTACHMENTS,
             key: vec![Field::Interface],
             value: Value::None,
-            interval: false,
         }
     }
 
@@ -68,7 +67,6 @@ impl Tag {
             entry: Entry {
                 set: ATTACHMENTS.to_owned(),
                 key,
-                end: None,
                 value: None,
                 comment: self.comment.clone(),
             },

@@ -50,13 +50,16 @@ pub fn add(kind: &impl Kind) -> Result<()> {
     change(&mut socket, doing, |socket| {
         let mut batch = Vec::new();
         for family in Family::ALL {
-            let (listing, want) = look(socket, kind, family)?;
+            // What is wanted depends on what is there, but the chains that it needs do not.
+            let needed = kind.want(family, &Listing::default());
+            let table = needed.map_or_else(|| kind.table(family), |want| want.table);
+            let listing = Listing::read(socket, &table)?;
             let stale = |entry: &Entry| kind.is_stale(entry);
-            batch.extend(match want {
+            batch.extend(match kind.want(family, &listing) {
                 Some(want) => plan::repair(&want, &listing, kind.tag(), stale),
                 None => {
                     let own = |comment: &str| kind.tag().owns(comment);
-                    plan::removal(&kind.table(family), &listing, stale, own)
+                    plan::removal(&table, &listing, stale, own)
                 }
             });
         }
@@ -84,20 +87,6 @@ fn first_batch(socket: &mut Socket, kind: &impl Kind) -> io::Result<Option<Vec<M
         batch.extend(plan::additions(&want, kind.tag()));
     }
     Ok(Some(batch))
-}
-
-/// Lists a family's table, and says what should be there. What is wanted may depend on what is
-/// there, but not on whether the chains that it needs are.
-fn look(
-    socket: &mut Socket,
-    kind: &impl Kind,
-    family: Family,
-) -> io::Result<(Listing, Option<Want>)> {
-    let needed = kind.want(family, &Listing::default());
-    let table = needed.map_or_else(|| kind.table(family), |want| want.table);
-    let listing = Listing::read(socket, &table)?;
-    let want = kind.want(family, &listing);
-    Ok((listing, want))
 }
 
 /// Applies what `plan` makes, under the lock; again from the start where it was refused because of
@@ -222,7 +211,12 @@ pub fn check(kind: &impl Kind) -> Result<()> {
     let doing = "nftables: list";
     let mut socket = open(doing)?;
     for family in Family::ALL {
-        let (listing, want) = look(&mut socket, kind, family).map_err(failed(doing))?;
+        let Some(needed) = kind.want(family, &Listing::default()) else {
+            continue;
+        };
+        let listing = Listing::read_keys_of(&mut socket, &needed.table, &needed.elements);
+        let listing = listing.map_err(failed(doing))?;
+        let want = kind.want(family, &listing);
         let missing = want.and_then(|want| plan::missing(&want, &listing, kind.tag()));
         if let Some(text) = missing {
             return Err(Error::Missing(text));

@@ -5,14 +5,13 @@
 use std::io;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, ParseableParametrized,
 };
 use netlink_packet_netfilter::nftables::NfTablesMessage;
 use netlink_packet_netfilter::none::ControlMessage;
 use netlink_packet_netfilter::{
-    NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
-    NetfilterSubsystem,
+    NetfilterHeader, NetfilterMessage, NetfilterProtoFamily, NetfilterSubsystem,
 };
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use nix::errno::Errno;
@@ -75,17 +74,17 @@ impl Socket {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn get(&mut self, message: &Message) -> io::Result<Option<NfTablesMessage>> {
+    pub fn get(&mut self, message: &Message) -> io::Result<Option<Object>> {
         let (mut found, _) = self.ask(message, NLM_F_ACK)?;
         Ok(found.pop())
     }
 
     /// Asks for all objects of a kind, again where changes interrupted the answer; none where the
-    /// table is not there. An object that cannot be decoded is left out.
+    /// table is not there.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn dump(&mut self, message: &Message) -> io::Result<Vec<NfTablesMessage>> {
+    pub fn dump(&mut self, message: &Message) -> io::Result<Vec<Object>> {
         for _ in 0..DUMP_REPEATS {
             let (found, interrupted) = self.ask(message, NLM_F_DUMP)?;
             if !interrupted {
@@ -162,7 +161,7 @@ impl Socket {
     }
 
     /// Sends one request. Returns its objects, and whether changes interrupted the answer.
-    fn ask(&mut self, message: &Message, flags: u16) -> io::Result<(Vec<NfTablesMessage>, bool)> {
+    fn ask(&mut self, message: &Message, flags: u16) -> io::Result<(Vec<Object>, bool)> {
         let sequence = self.next();
         let mut bytes = Vec::new();
         encode(&mut bytes, message.inner(), message.flags | flags, sequence);
@@ -177,10 +176,8 @@ impl Socket {
                 }
                 interrupted |= header.flags & NLM_F_DUMP_INTR != 0;
                 let code = match payload {
-                    NetlinkPayload::InnerMessage(message) => {
-                        if let NetfilterMessageInner::NfTables(object) = message.inner {
-                            found.push(object);
-                        }
+                    NetlinkPayload::InnerMessage(object) => {
+                        found.push(object);
                         continue;
                     }
                     NetlinkPayload::Error(answer) => answer.raw_code(),
@@ -197,11 +194,11 @@ impl Socket {
         }
     }
 
-    /// The messages of the next datagram; those that cannot be decoded are left out.
+    /// The messages of the next datagram.
     fn receive(
         &self,
         buffer: &mut Vec<u8>,
-    ) -> io::Result<Vec<(NetlinkHeader, NetlinkPayload<NetfilterMessage>)>> {
+    ) -> io::Result<Vec<(NetlinkHeader, NetlinkPayload<Object>)>> {
         buffer.clear();
         self.socket.recv(buffer, 0)?;
         let mut rest = buffer.as_slice();
@@ -209,7 +206,7 @@ impl Socket {
         while let Ok(frame) = NetlinkBuffer::new_checked(rest) {
             let length = usize::try_from(frame.length()).unwrap_or(usize::MAX);
             let whole = rest.get(..length).unwrap_or_default();
-            if let Ok(message) = NetlinkMessage::<NetfilterMessage>::deserialize(whole) {
+            if let Ok(message) = NetlinkMessage::<Object>::deserialize(whole) {
                 messages.push(message.into_parts());
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -220,6 +217,36 @@ impl Socket {
     fn next(&mut self) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
         self.sequence
+    }
+}
+
+/// An object as the kernel tells of it, undecoded: the crate's own way of decoding a list formats the
+/// whole of it once for each of its elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    kind: u16,
+    /// What is behind the headers.
+    pub attributes: Vec<u8>,
+}
+
+impl Object {
+    /// What it is; `None` where that is not known. Not for what holds long lists.
+    pub fn decode(&self) -> Option<NfTablesMessage> {
+        let [_, kind] = self.kind.to_be_bytes();
+        NfTablesMessage::parse_with_param(&self.attributes, kind).ok()
+    }
+}
+
+impl NetlinkDeserializable for Object {
+    type Error = std::convert::Infallible;
+
+    fn deserialize(header: &NetlinkHeader, body: &[u8]) -> Result<Object, Self::Error> {
+        /// Of `struct nfgenmsg`.
+        const HEADER_LEN: usize = 4;
+        Ok(Object {
+            kind: header.message_type,
+            attributes: body.get(HEADER_LEN..).unwrap_or_default().to_vec(),
+        })
     }
 }
 

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::net::Ipv6Addr;
 
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -71,28 +72,65 @@ fn a_port_is_an_element_and_one_for_each_source() {
             texts(ports, Family::V4, false),
             [
                 "ports tcp . 8080 : 10.1.2.2 . 80",
-                "sources tcp . 8080 . 10.1.2.0/24 : jump mark_0x2000",
-                "sources tcp . 8080 . 127.0.0.1 : jump mark_0x2000",
+                "sources tcp . 8080 : jump from_10.1.2.0/24_0x2000",
                 "address_ports 192.0.2.1 . udp . 53 : 10.1.2.2 . 80",
-                "address_sources 192.0.2.1 . udp . 53 . 10.1.2.0/24 : jump mark_0x2000",
-                "address_sources 192.0.2.1 . udp . 53 . 127.0.0.1 : jump mark_0x2000",
+                "address_sources 192.0.2.1 . udp . 53 : jump from_10.1.2.0/24_0x2000",
             ]
         );
         assert_eq!(
             texts(ports, Family::V6, false),
             [
                 "ports tcp . 8080 : fd00::2 . 80",
-                "sources tcp . 8080 . fd00::/64 : jump mark_0x2000",
+                "sources tcp . 8080 : jump from_fd00__/64_0x2000",
                 "ports sctp . 54 : fd00::2 . 80",
-                "sources sctp . 54 . fd00::/64 : jump mark_0x2000",
+                "sources sctp . 54 : jump from_fd00__/64_0x2000",
             ]
         );
         ports.masq_all = true;
-        assert_eq!(texts(ports, Family::V4, false).len(), 4);
-        assert!(texts(ports, Family::V6, false)[1].contains("tcp . 8080 . ::/0 :"));
+        let of_anywhere = "sources tcp . 8080 : jump from_anywhere_0x2000";
+        assert_eq!(texts(ports, Family::V6, false)[1], of_anywhere);
         ports.snat = false;
         assert_eq!(texts(ports, Family::V4, false).len(), 2);
-        assert_eq!(mark(ports), None);
+    });
+}
+
+#[test]
+fn what_comes_from_the_pod_s_network_or_from_the_node_itself_is_marked() {
+    with_ports(&[], |ports| {
+        let tag = Tag::of(OWNER);
+        let chains = |ports: &HostPorts, family| {
+            let want = want(&tag, ports, family, |_| false).unwrap();
+            let chains = want.table.chains.into_iter().skip(5);
+            let text = |chain: Chain| {
+                let rules = chain.rules.into_iter().map(|part| part.text);
+                format!("{}: {}", chain.name, rules.collect::<Vec<_>>().join("; "))
+            };
+            chains.map(text).collect::<Vec<_>>()
+        };
+        let mark = "meta mark set meta mark | 0x00002000";
+        let masquerade =
+            "masquerade_0x2000: meta mark & 0x00002000 == 0x00002000 masquerade".to_owned();
+        assert_eq!(
+            chains(ports, Family::V4),
+            [
+                format!(
+                    "from_10.1.2.0/24_0x2000: ip saddr 10.1.2.0/24 {mark}; ip saddr 127.0.0.1 {mark}"
+                ),
+                masquerade.clone(),
+            ]
+        );
+        assert_eq!(
+            chains(ports, Family::V6),
+            [
+                format!("from_fd00__/64_0x2000: ip6 saddr fd00::/64 {mark}"),
+                masquerade.clone(),
+            ]
+        );
+        ports.masq_all = true;
+        let expected = [format!("from_anywhere_0x2000: {mark}"), masquerade];
+        assert_eq!(chains(ports, Family::V4), expected);
+        ports.snat = false;
+        assert_eq!(chains(ports, Family::V4), [""; 0]);
     });
 }
 
@@ -105,8 +143,7 @@ fn what_does_not_fit_into_a_map_is_rules() {
         assert_eq!(
             texts(ports, Family::V4, true),
             [
-                format!("duplicates ip saddr 10.1.2.0/24 {dport} jump mark_0x2000"),
-                format!("duplicates ip saddr 127.0.0.1 {dport} jump mark_0x2000"),
+                format!("duplicates {dport} jump from_10.1.2.0/24_0x2000"),
                 format!("duplicates {dport} dnat to 10.1.2.2:80"),
             ]
         );
@@ -116,7 +153,7 @@ fn what_does_not_fit_into_a_map_is_rules() {
             assert_eq!(
                 texts(ports, Family::V4, is_rule),
                 [
-                    format!("conditions iifname \"eth0\" {dport} jump mark_0x2000"),
+                    format!("conditions iifname \"eth0\" {dport} jump from_anywhere_0x2000"),
                     format!("conditions iifname \"eth0\" {dport} dnat to 10.1.2.2:80"),
                 ]
             );
@@ -125,49 +162,47 @@ fn what_does_not_fit_into_a_map_is_rules() {
 }
 
 #[test]
-fn the_source_s_key_begins_with_the_port_s() {
+fn a_port_is_taken_where_another_has_its_key() {
     let mappings = [
         mapping(None, 8080, Protocol::Tcp),
         mapping(Some("192.0.2.1"), 8080, Protocol::Tcp),
     ];
     with_ports(&mappings, |ports| {
         let tag = Tag::of(OWNER);
-        let want = want(&tag, ports, Family::V4, |_| false).unwrap();
-        let entries: Vec<_> = want
-            .elements
-            .into_iter()
-            .map(|element| element.entry)
-            .collect();
+        let elements = want(&tag, ports, Family::V4, |_| false).unwrap().elements;
+        let entries: Vec<_> = elements.into_iter().map(|element| element.entry).collect();
         assert_eq!(entries[1].key, [6, 0, 0, 0, 0x1f, 0x90, 0, 0]);
-        assert_eq!(entries[4].key, [192, 0, 2, 1, 6, 0, 0, 0, 0x1f, 0x90, 0, 0]);
-        for (port, sources) in [(1, 2..4), (4, 5..7)] {
-            for source in &entries[sources] {
-                assert!(source.key.starts_with(&entries[port].key));
-                assert!(source.end.as_ref().unwrap() >= &source.key);
-            }
-        }
-        let other = Owner {
-            container_id: "other",
-            ..OWNER
-        };
-        for taken in [1, 2, 4, 6] {
-            let mut entry = entries[taken].clone();
-            let mut listing = Listing {
+        assert_eq!(entries[3].key, [192, 0, 2, 1, 6, 0, 0, 0, 0x1f, 0x90, 0, 0]);
+        let is_taken = |entry: &Entry| {
+            let listing = Listing {
                 entries: vec![entry.clone()],
                 ..Listing::default()
             };
-            let is_taken = |listing: &Listing| {
-                let found = std::cell::RefCell::new(Vec::new());
-                super::want(&tag, ports, Family::V4, |forward| {
-                    found.borrow_mut().push(forward.is_taken(&tag, listing));
-                    false
-                });
-                found.into_inner()
+            let found = RefCell::new(Vec::new());
+            want(&tag, ports, Family::V4, |forward| {
+                found.borrow_mut().push(forward.is_taken(&tag, &listing));
+                false
+            });
+            found.into_inner()
+        };
+        let other = Tag::of(Owner {
+            container_id: "other",
+            ..OWNER
+        });
+        for (index, entry) in entries.iter().enumerate() {
+            assert_eq!(is_taken(entry), [false, false]);
+            let others = Entry {
+                comment: other.comment.clone(),
+                ..entry.clone()
             };
-            assert_eq!(is_taken(&listing), [false, false]);
-            entry.comment = Tag::of(other).comment;
-            listing.entries = vec![entry];
-            assert_eq!(is_taken(&listing), [taken < 4, taken >= 4]);
+            let expected = [
+                [false; 2],
+                [true, false],
+                [true, false],
+                [false, true],
+                [false, true],
+            ];
+            assert_eq!(is_taken(&others), expected[index]);
         }
     });
 }
@@ -207,7 +242,6 @@ fn what_is_no_port_is_not_read_as_one() {
             let mut entry = Entry {
                 set: set.to_owned(),
                 key: vec![0; length],
-                end: None,
                 value: None,
                 comment: String::new(),
             };

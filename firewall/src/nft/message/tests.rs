@@ -1,9 +1,10 @@
-use netlink_packet_core::{NLA_TYPE_MASK, NlasIterator, Parseable};
+use netlink_packet_core::{Emitable, NLA_TYPE_MASK, NlasIterator};
 
 use super::*;
 use crate::Owner;
+use crate::hostport::{HostPorts, Mark};
 use crate::nft::expr::jump_verdict;
-use crate::nft::hostport::table;
+use crate::nft::hostport::want;
 use crate::nft::listing::read_elements;
 use crate::nft::table::{Entry, Table, key};
 use crate::nft::tag::Tag;
@@ -28,9 +29,27 @@ fn sent(message: &Message) -> Vec<(u16, Vec<u8>)> {
     attributes(&bytes)
 }
 
+/// The table with the chain `from_10.1.2.0/24_0x2000`.
 fn hostports() -> Table {
-    table(Family::V4, Some(0x2000))
+    let addresses = ["10.1.2.2/24".parse().unwrap()];
+    let ports = HostPorts {
+        mappings: &[],
+        addresses: &addresses,
+        snat: true,
+        masq_all: false,
+        mark: Mark::Bit(13),
+        conditions_v4: &[],
+        conditions_v6: &[],
+    };
+    let tag = Tag::of(OWNER);
+    want(&tag, &ports, Family::V4, |_| false).unwrap().table
 }
+
+const OWNER: Owner = Owner {
+    network: "mynet",
+    container_id: "cont1",
+    ifname: "eth0",
+};
 
 /// What `nft` 1.0.6 sends has all that we send; beside it the line for `nft`. The numbers of sets
 /// within a batch are left out.
@@ -73,9 +92,9 @@ fn tables_chains_and_sets_are_made_as_nft_does() {
         "add chain … prerouting { type nat hook prerouting priority dstnat; policy accept; }",
     );
     is_part_of(
-        &name.add_chain(chain("mark_0x2000")),
-        &format!("{TABLE} 10000300 6d61726b5f30783230303000"),
-        "add chain … mark_0x2000",
+        &name.add_chain(chain("from_10.1.2.0/24_0x2000")),
+        &format!("{TABLE} 1c000300 66726f6d5f31302e312e322e302f32345f30783230303000"),
+        "add chain … from_10.1.2.0/24_0x2000",
     );
 }
 
@@ -93,14 +112,11 @@ fn sets_are_made_as_nft_does() {
             "add set … attachments { type ifname; }",
         ),
         (
-            "sources",
+            "address_sources",
             2,
-            "0c000200 736f757263657300 080003000000008c 080004000000c347 080005000000000c
-             08000600ffffff00 0800070000000000 08000a0000000002
-             2c000980 28000280 0c000180 0800010000000001 0c000180 0800010000000002
-             0c000180 0800010000000004
-             20000d00 000400000000010400000000030800040d00000001000604 00000000",
-            "add map … sources { type inet_proto . inet_service . ipv4_addr : verdict; flags interval; }",
+            "14000200 616464726573735f736f757263657300 0800030000000008 080004000000730d
+             080005000000000c 08000600ffffff00 0800070000000000 08000a0000000002",
+            "add map … address_sources { type ipv4_addr . inet_proto . inet_service : verdict; }",
         ),
         (
             "ports",
@@ -118,29 +134,23 @@ fn sets_are_made_as_nft_does() {
 #[test]
 fn elements_are_made_and_read_as_nft_does() {
     let tcp_8080 = key([&[6][..], &8080_u16.to_be_bytes()[..]]);
-    let from = |ip: [u8; 4]| [tcp_8080.clone(), ip.to_vec()].concat();
-    let tag = Tag::of(Owner {
-        network: "mynet",
-        container_id: "cont1",
-        ifname: "eth0",
-    });
-    let entry = |set: &str, key, end, value| Entry {
+    let tag = Tag::of(OWNER);
+    let entry = |set: &str, key, value| Entry {
         set: set.to_owned(),
         key,
-        end,
         value,
         comment: "c".to_owned(),
     };
     let target = DataAttribute::Value(vec![10, 1, 2, 2, 0, 80, 0, 0]);
     for (entry, nft, line) in [
         (
-            entry("attachments", tag.element().entry.key, None, None),
+            entry("attachments", tag.element().entry.key, None),
             "10000200 6174746163686d656e747300 0800040000000001
              28000380 24000180 18000180 14000100 61323865373531613831646131633600 08000600 00026300",
             "attachments { \"a28e751a81da1c6\" comment \"c\" }",
         ),
         (
-            entry("ports", tcp_8080.clone(), None, Some(target)),
+            entry("ports", tcp_8080.clone(), Some(target)),
             "0a000200 706f727473000000 0800040000000003
              30000380 2c000180 10000180 0c000100 060000001f900000 10000280 0c000100 0a01020200500000
              08000600 00026300",
@@ -148,24 +158,22 @@ fn elements_are_made_and_read_as_nft_does() {
         ),
         (
             entry(
-                "sources",
-                from([10, 1, 2, 0]),
-                Some(from([10, 1, 2, 255])),
-                Some(jump_verdict("mark_0x2000")),
+                "address_sources",
+                [&[192, 0, 2, 1][..], &tcp_8080].concat(),
+                Some(jump_verdict("from_10.1.2.0/24_0x2000")),
             ),
-            "0c000200 736f757263657300 0800040000000002
-             58000380 54000180 14000180 10000100 060000001f9000000a010200
-             14000a80 10000100 060000001f9000000a0102ff
-             20000280 1c000280 08000100fffffffd 10000200 6d61726b5f30783230303000 08000600 00026300",
-            "sources { tcp . 8080 . 10.1.2.0/24 comment \"c\" : jump mark_0x2000 }",
+            "14000200 616464726573735f736f757263657300 0800040000000002
+             50000380 4c000180 14000180 10000100 c0000201060000001f900000
+             2c000280 28000280 08000100fffffffd
+             1c000200 66726f6d5f31302e312e322e302f32345f30783230303000 08000600 00026300",
+            "address_sources { 192.0.2.1 . tcp . 8080 comment \"c\" : jump from_10.1.2.0/24_0x2000 }",
         ),
     ] {
         let nft = format!("{TABLE} {nft}");
         let messages = hostports().name.create_elements(&[&entry]);
         assert_eq!(messages.len(), 1);
         is_part_of(&messages[0], &nft, line);
-        let read = SetElementMessage::parse(&bytes(&nft)).unwrap();
-        assert_eq!(read_elements(NfTablesMessage::NewSetElement(read)), [entry], "{line}");
+        assert_eq!(read_elements(&bytes(&nft)), [entry], "{line}");
     }
 }
 
@@ -175,9 +183,8 @@ fn many_elements_are_spread_over_messages() {
     let entries: Vec<_> = (0..1000_u16)
         .map(|port| Entry {
             set: if port % 2 == 0 { "ports" } else { "sources" }.to_owned(),
-            key: vec![0; 40],
-            end: Some(vec![0; 40]),
-            value: Some(DataAttribute::Value(vec![0; 20])),
+            key: vec![0; 24],
+            value: Some(jump_verdict(&"x".repeat(50))),
             comment: "x".repeat(127),
         })
         .collect();

@@ -31,7 +31,7 @@ fn add_pod(id: &str) {
     hostport::add(Nftables, owner(id), &ports(&mappings, &addresses)).unwrap();
 }
 
-/// As [`add_pod`], with addresses and ports of its own.
+/// As [`add_pod`], with addresses of the same network and ports of its own.
 fn add_other_pod(id: &str, number: u16) {
     let (addresses, mappings) = other_pod(number);
     masquerade::add(Nftables, owner(id), &addresses).unwrap();
@@ -57,7 +57,7 @@ fn delete_pod(id: &str) {
 
 fn other_pod(number: u16) -> (Vec<ipnet::IpNet>, Vec<hostport::Mapping>) {
     let addresses = [
-        format!("10.1.3.{number}/16"),
+        format!("10.1.2.{}/24", number.saturating_add(100)),
         format!("fd00::1:{number}/64"),
     ];
     let mappings = [hostport::Protocol::Tcp, hostport::Protocol::Udp]

@@ -14,6 +14,23 @@ pub fn lines_with(words: &[&str]) -> Vec<String> {
     lines
 }
 
+/// That the ruleset is as before.
+#[track_caller]
+pub fn expect(before: &[String], case: &str) {
+    let now = ruleset();
+    let without = |all: &[String], others: &[String]| {
+        let mut rest = all.to_vec();
+        rest.retain(|line| !others.contains(line));
+        rest
+    };
+    let (more, less) = (without(&now, before), without(before, &now));
+    assert!(
+        more.is_empty() && less.is_empty(),
+        "{case}: {more:#?}\ninstead of {less:#?}"
+    );
+    assert_eq!(now.len(), before.len(), "{case}");
+}
+
 /// Puts the ruleset in place of what there is.
 pub fn put(commands: &[String]) {
     let text = format!("flush ruleset\n{}\n", commands.join("\n"));
@@ -30,12 +47,6 @@ fn parse(text: &str) -> Vec<String> {
     let text = text.replace(",\n", ", ");
     let mut commands = Vec::new();
     let (mut table, mut object) = (String::new(), String::new());
-    // Elements have an attachment's comment, which has commas itself.
-    let elements = |list: &str| {
-        let list = list.replace("\", ", "\"\u{0}").replace(", \t", "\u{0}");
-        let each = list.split('\u{0}').map(|one| one.trim().to_owned());
-        each.collect::<Vec<_>>()
-    };
     for line in text.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix("table ") {
             table = name.trim_end_matches(" {").to_owned();
@@ -72,6 +83,16 @@ fn parse(text: &str) -> Vec<String> {
     let unordered = |order: u8, command: &String| (order == 3).then(|| command.clone());
     commands.sort_by_key(|(order, command)| (*order, unordered(*order, command)));
     commands.into_iter().map(|(_, command)| command).collect()
+}
+
+/// The elements of a list; their comments may have commas too.
+fn elements(list: &str) -> Vec<String> {
+    let mut quoted = false;
+    let each = list.split(|c| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    });
+    each.map(|one| one.trim().to_owned()).collect()
 }
 
 /// `chain c` as `chain ip t c`.
