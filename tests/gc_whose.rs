@@ -269,6 +269,24 @@ fn a_file_that_cannot_be_removed_stops_nothing_else() {
     world.expect_untouched("the file can be removed again");
 }
 
+/// As in a chain whose other plugins have no GC: the link stays, and what it sends must not be lost.
+#[test]
+fn shaping_goes_from_a_link_that_stays() {
+    let Some(world) = World::new("gc-shaping") else {
+        return;
+    };
+    let (pod, _) = world.pod("pod");
+    let shaping = &configs(&world)[2..];
+    for answer in world.node.gc_each(shaping, &[entry("other", "eth0")]) {
+        answer.ok();
+    }
+    let left = world.left();
+    assert_eq!((left.links.len(), left.qdiscs.len()), (1, 0), "{left}");
+    pod.namespace.ping(at("10.244.0.1")).unwrap();
+    gc(&world, &[]);
+    world.expect_untouched("pod");
+}
+
 /// As the reference plugin makes them: they say nothing of their network.
 #[test]
 fn an_ifb_without_marks_goes_when_nothing_is_sent_through_it_any_more() {
