@@ -64,6 +64,12 @@ impl TableName {
         self.message(0, NfTablesMessage::GetChain(ChainMessage { attributes }))
     }
 
+    /// `list chains`, of all tables of the family.
+    pub fn get_chains_of_family(&self) -> Message {
+        let attributes = Vec::new();
+        self.message(0, NfTablesMessage::GetChain(ChainMessage { attributes }))
+    }
+
     /// `flush chain`.
     pub fn flush_chain(&self, name: &str) -> Message {
         let attributes = vec![

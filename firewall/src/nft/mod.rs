@@ -16,6 +16,7 @@ mod hostport;
 mod listing;
 mod masquerade;
 mod message;
+pub mod nat;
 mod plan;
 mod read;
 mod table;

@@ -178,6 +178,18 @@ fn elements_are_made_and_read_as_nft_does() {
 }
 
 #[test]
+fn questions_are_as_nft_asks_them() {
+    let name = hostports().name;
+    is_part_of(&name.get(), TABLE, "list table ip cni_lite_hostport");
+    is_part_of(
+        &name.get_chain("c"),
+        &format!("{TABLE} 06000300 63000000"),
+        "list chain … c",
+    );
+    assert_eq!(sent(&name.get_chains_of_family()), []);
+}
+
+#[test]
 fn many_elements_are_spread_over_messages() {
     let name = hostports().name;
     let entries: Vec<_> = (0..1000_u16)
