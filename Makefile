@@ -71,12 +71,13 @@ test: build
 	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
 	    export CARGO_TARGET_$${host}_RUNNER=$(abspath tests/rootless); \
 	fi; \
-	cargo test --workspace --locked; \
+	status=0; cargo test --workspace --locked --no-fail-fast || status=$$?; \
 	if [[ -s target/skipped ]]; then \
 	    echo "$$(wc -l < target/skipped) skipped:"; sort target/skipped | uniq -c; \
 	else \
 	    echo "nothing skipped"; \
-	fi
+	fi; \
+	exit $$status
 
 lint: deps
 	cargo fmt --all --check
