@@ -1,18 +1,45 @@
 //! The resolver's file, resolv.conf(5).
 
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use cni::{Dns, Error};
+use nix::fcntl::OFlag;
 
 use crate::store::io_error;
 
-/// Reads the settings of a file.
+/// The largest file, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+
+/// Reads the settings of a file. One that is no regular file, once links are followed, is not read:
+/// a pipe may keep us waiting and a device may never end.
 ///
 /// # Errors
-/// Code 5 where it cannot be read.
+/// Code 5 where it cannot be read, 7 where it is no regular file or too large.
 pub fn read(path: &Path) -> Result<Dns, Error> {
-    let text = std::fs::read(path).map_err(|error| io_error("open", path, &error))?;
-    Ok(parse(&String::from_utf8_lossy(&text)))
+    let failed = |error| io_error("open", path, &error).details(describe(path));
+    let refuse = |flaw: &str| Error::config(format!("{}: {flaw}", describe(path)));
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).custom_flags(flags.bits()).open(path);
+    let file = opened.map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(refuse("must be a regular file"));
+    }
+    let mut text = Vec::new();
+    let mut start = file.take(LARGEST + 1);
+    let length = start.read_to_end(&mut text).map_err(failed)?;
+    if u64::try_from(length).is_ok_and(|length| length <= LARGEST) {
+        Ok(parse(&String::from_utf8_lossy(&text)))
+    } else {
+        Err(refuse("must have at most 1 MiB"))
+    }
+}
+
+fn describe(path: &Path) -> String {
+    format!("ipam.resolvConf {:?}", path.display().to_string())
 }
 
 /// The settings in the text of a resolv.conf. Comments, and lines without a value, say nothing;
@@ -38,7 +65,43 @@ fn parse(text: &str) -> Dns {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::stat::Mode;
+
     use super::*;
+
+    #[test]
+    fn only_regular_files_of_up_to_a_mebibyte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let write = |name: &str, length: u64| {
+            let text = "nameserver 10.0.0.1\n".to_owned();
+            let padding = usize::try_from(length).unwrap() - text.len();
+            std::fs::write(path(name), text + &"#".repeat(padding)).unwrap();
+        };
+        write("largest", LARGEST);
+        write("larger", LARGEST + 1);
+        nix::unistd::mkfifo(&path("pipe"), Mode::S_IRWXU).unwrap();
+        for (link, target) in [("link", path("largest")), ("to-pipe", path("pipe"))] {
+            std::os::unix::fs::symlink(target, path(link)).unwrap();
+        }
+        for name in ["largest", "link"] {
+            assert_eq!(read(&path(name)).unwrap().nameservers, ["10.0.0.1"]);
+        }
+        let irregular = "must be a regular file";
+        for (refused, flaw) in [
+            (path("pipe"), irregular),
+            (path("to-pipe"), irregular),
+            (path(""), irregular),
+            ("/dev/zero".into(), irregular),
+            (path("larger"), "must have at most 1 MiB"),
+        ] {
+            let error = read(&refused).unwrap_err();
+            let expected = format!("{}: {flaw}", describe(&refused));
+            assert_eq!((error.code, error.msg), (7, expected));
+        }
+        let error = read(&path("none")).unwrap_err();
+        assert_eq!((error.code, error.details), (5, describe(&path("none"))));
+    }
 
     #[test]
     fn every_keyword_is_read() {

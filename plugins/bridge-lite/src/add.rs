@@ -25,7 +25,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let links = Want::links(&config, &attachment);
     let place = Place::open(request)?;
     let ipam = ipam(request)?;
-    let stale = look(&place, &links)?;
+    look(&place, &links)?;
 
     let mut undo = Undo::new();
     let want = match &ipam {
@@ -43,10 +43,6 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         masquerade::preflight(config.masq_backend(), &addresses).context("ipMasq: true")?;
     }
 
-    if let Some(stale) = stale {
-        let deleted = place.node.delete_link(stale.index);
-        deleted.context(format!("failed to delete stale {:?}", stale.name))?;
-    }
     let bridge = bridge::ensure(&place.node, &want, &replaced)?;
     let port = connect(&place, &want, &bridge, &mut undo)?;
     for sysctl in want.node_sysctls() {
@@ -67,23 +63,26 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     Ok(result)
 }
 
-/// Sees that nothing is in the way, as far as can be seen before the IPAM has answered. Returns a
-/// host veth that an ADD of the same attachment left when it was killed.
-fn look(place: &Place, want: &Want) -> Result<Option<Link>, Error> {
+/// Sees that nothing is in the way, as far as can be seen before the IPAM has answered.
+///
+/// A host veth of the same attachment has its other end in some pod, wherever `CNI_NETNS` leads
+/// now: the kernel removes both ends together. That pod keeps what it has until DEL.
+fn look(place: &Place, want: &Want) -> Result<(), Error> {
     let name = &want.identity.name;
     let in_pod = place.pod.link(&want.ifname);
     if in_pod.context("failed to look into the pod")?.is_some() {
         return Err(taken(want));
     }
     bridge::find(&place.node, &want.config.bridge)?;
-    let stale = place.node.link(name);
-    let stale = stale.context(format!("failed to look for {name:?}"))?;
-    if stale.as_ref().is_some_and(|link| !want.identity.owns(link)) {
+    let port = place.node.link(name);
+    if let Some(port) = port.context(format!("failed to look for {name:?}"))? {
+        if want.identity.owns(&port) {
+            return Err(taken(want));
+        }
         let msg = format!("failed to make veth pair: {name:?} already exists and is not ours");
         return Err(Error::new(code::ALREADY_EXISTS, msg));
     }
-    can_masquerade(want.config)?;
-    Ok(stale)
+    can_masquerade(want.config)
 }
 
 /// Sees that masquerade is possible where it is asked for, be it for one family only.
@@ -107,9 +106,6 @@ fn taken(want: &Want) -> Error {
 /// Makes the veth pair, a port of the bridge from its first moment.
 fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result<Link, Error> {
     let failed = "failed to make veth pair";
-    let identity = want.identity.clone();
-    // The kernel may have made it although its answer was lost.
-    undo.push(move || drop(delete_own(&identity)));
     let identity = &want.identity;
     let made = place.node.create_veth(&Veth {
         name: &identity.name,
@@ -121,10 +117,14 @@ fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result
         peer_mac: want.config.mac,
         peer_netns: &place.netns,
     });
-    match made {
-        Err(error) if error.is(Errno::EEXIST) => return Err(taken(want)),
-        other => other.context(failed)?,
+    if made.as_ref().is_err_and(|error| error.is(Errno::EEXIST)) {
+        // Another ADD was faster: the links are its.
+        return Err(taken(want));
     }
+    // Also after an error: the kernel may have made it although its answer was lost.
+    let own = identity.clone();
+    undo.push(move || drop(delete_own(&own)));
+    made.context(failed)?;
     let port = link::expect(&place.node, &identity.name)?;
     let alias = place.node.set_alias(port.index, &identity.marks.alias);
     alias.context(format!("failed to set the alias of {:?}", identity.name))?;

@@ -106,6 +106,7 @@ mod tests {
         let other = identity("n", "b", "eth0");
         let named = Link {
             name: a.name.clone(),
+            group: 0,
             ..port(&other)
         };
         let with_mac = Link {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use fs2::FileExt as _;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use serde_json::{Value, json};
 
 use crate::network::{Answer, Network, write};
@@ -132,10 +133,13 @@ fn gc_waits_for_the_lock() {
     net.call("ADD", "a");
     let lock = fs::File::open(net.store().join("lock")).unwrap();
     lock.lock_exclusive().unwrap();
+    let watch = Inotify::init(InitFlags::IN_CLOEXEC).unwrap();
+    let opened = AddWatchFlags::IN_OPEN;
+    watch.add_watch(&net.store().join("lock"), opened).unwrap();
     std::thread::scope(|scope| {
-        let list = json!([]);
-        let answer = scope.spawn(|| gc(&net, "cni.dev/valid-attachments", list));
-        // It cannot end before the lock is free; how long it takes to ask for it is no matter.
+        let answer = scope.spawn(|| gc(&net, "cni.dev/valid-attachments", json!([])));
+        // Now it is asking for the lock.
+        watch.read_events().unwrap();
         assert_eq!(held(&net), ["a/eth0"]);
         assert!(!answer.is_finished());
         lock.unlock().unwrap();
