@@ -30,8 +30,11 @@ pub fn in_bare_namespace(body: fn()) {
     if std::env::var_os(VARIANT).is_some() {
         return body();
     }
+    let folder = tempfile::tempdir().unwrap();
     assert!(again("none", |command| {
-        command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+        command
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .env("XTABLES_LOCKFILE", folder.path().join("lock"));
     }));
 }
 
