@@ -11,11 +11,18 @@ use crate::range::{InvalidRange, Range, RangeSet, is_mapped};
 
 const DEFAULT_DATA_DIR: &str = "/var/lib/cni/networks";
 
+/// The longest name in a folder and the longest path, in bytes (linux/limits.h: `NAME_MAX`, and
+/// `PATH_MAX` without the NUL byte at its end).
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 4095;
+
 /// A configuration that ADD can be served with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The pools, none empty, no two of them overlapping; one address is given from each.
     pub sets: Vec<RangeSet>,
+    /// Where each set is written, as `ipam.ranges[0]`.
+    origins: Vec<String>,
     /// Addresses asked for, each once.
     pub requested: Vec<IpAddr>,
     /// Handed on into the result.
@@ -98,6 +105,35 @@ pub fn store_path(config: &Config) -> PathBuf {
     Path::new(data_dir).join(&config.name)
 }
 
+/// Refuses a store's folder that no file system can have.
+fn check_store_path(config: &Config) -> Result<(), Error> {
+    let longest = |length: usize| format!("must have at most {length} bytes");
+    let name = &config.name;
+    if name.len() > LONGEST_NAME {
+        let (length, allowed) = (name.len(), longest(LONGEST_NAME));
+        let msg = format!("name: {name:?} names a folder and has {length} bytes: {allowed}");
+        return Err(Error::config(msg));
+    }
+    let path = store_path(config);
+    let path = path.as_os_str().as_encoded_bytes();
+    let mut parts = path.split(|byte| *byte == b'/');
+    let flaw = if path.contains(&0) {
+        "must have no NUL byte".to_owned()
+    } else if parts.any(|part| part.len() > LONGEST_NAME) {
+        format!("each part {}", longest(LONGEST_NAME))
+    } else if path.len() > LONGEST_PATH {
+        format!("with the network's name it {}", longest(LONGEST_PATH))
+    } else {
+        return Ok(());
+    };
+    let keys: StoreKeys = config.read_tolerant();
+    let msg = format!(
+        "ipam.dataDir: {:?} is no folder: {flaw}",
+        keys.ipam.data_dir
+    );
+    Err(Error::config(msg))
+}
+
 impl Settings {
     /// Reads and checks everything.
     ///
@@ -113,13 +149,22 @@ impl Settings {
         let requested = requested(arg.as_deref(), &keys.args.cni.ips, &runtime.ips)?;
         let sets = sets(&ipam, &runtime.ip_ranges)?;
         check_between(&sets, request.config.cni_version)?;
+        check_store_path(&request.config)?;
         Ok(Settings {
             sets,
+            origins: origins(&ipam, &runtime.ip_ranges),
             requested,
             routes: ipam.routes,
             resolv_conf: Some(PathBuf::from(ipam.resolv_conf))
                 .filter(|path| !path.as_os_str().is_empty()),
         })
+    }
+}
+
+impl Settings {
+    /// The key that the set of that index is written in.
+    pub fn origin(&self, set: usize) -> &str {
+        self.origins.get(set).map_or("ipam", String::as_str)
     }
 }
 
@@ -154,6 +199,15 @@ fn sets(ipam: &Ipam, runtime: &[Vec<RangeKeys>]) -> Result<Vec<RangeSet>, Error>
         return Err(Error::config("no IP ranges specified").details(needed));
     }
     Ok(sets)
+}
+
+/// The keys of [`sets`], in the same order.
+fn origins(ipam: &Ipam, runtime: &[Vec<RangeKeys>]) -> Vec<String> {
+    let numbered = |key: &'static str, count| (0..count).map(move |i| format!("{key}[{i}]"));
+    numbered("runtimeConfig.ipRanges", runtime.len())
+        .chain(ipam.subnet.as_ref().map(|_| "ipam.subnet".to_owned()))
+        .chain(numbered("ipam.ranges", ipam.ranges.len()))
+        .collect()
 }
 
 /// What must hold between sets.

@@ -131,6 +131,7 @@ fn choose(
         leases.push(chosen.map_err(|error| {
             let details = match &error {
                 NoAddress::Taken(ip, _) => store.describe(*ip),
+                NoAddress::Exhausted(_) => format!("{} is used up", settings.origin(index)),
                 _ => String::new(),
             };
             error.in_set(index).details(details)

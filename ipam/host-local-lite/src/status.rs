@@ -37,7 +37,11 @@ fn look(settings: &Settings, path: &Path) -> Result<(), Error> {
         let reclaimable = || held.iter().any(|ip| set.gives(*ip) && store.is_free(*ip));
         if let Some(reason) = reason.filter(|_| !reclaimable()) {
             let exhausted = NoAddress::Exhausted(set.clone()).in_set(index);
-            return Err(exhausted.details(format!("{reason} in {}", path.display())));
+            return Err(exhausted.details(format!(
+                "{} is used up: {reason} in {}",
+                settings.origin(index),
+                path.display()
+            )));
         }
     }
     Ok(())

@@ -90,7 +90,7 @@ impl Reservations {
 }
 
 impl Store {
-    /// Opens the folder; `None` where there is none.
+    /// Opens the folder; `None` where there is none, or can be none under that path.
     pub fn open(path: &Path) -> Result<Option<Store>, Error> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         match nix::fcntl::open(path, flags, Mode::empty()) {
@@ -99,6 +99,8 @@ impl Store {
                 folder,
             })),
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+            // Parts that are too long, a NUL byte, links in a circle.
+            Err(Errno::ENAMETOOLONG | Errno::EINVAL | Errno::ELOOP) => Ok(None),
             Err(error) => Err(io_error("open", path, &error.into())),
         }
     }

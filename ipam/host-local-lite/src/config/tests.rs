@@ -235,3 +235,59 @@ fn the_stores_folder_needs_no_valid_configuration() {
         assert_eq!(store_path(&config), PathBuf::from(path), "{json}");
     }
 }
+
+#[test]
+fn each_set_knows_its_key() {
+    let settings = read(
+        r#"{"subnet":"10.1.0.0/24","ranges":[[{"subnet":"10.2.0.0/24"}],[{"subnet":"fd00::/64"}]]}"#,
+        r#","runtimeConfig":{"ipRanges":[[{"subnet":"10.4.0.0/24"}]]}"#,
+        "",
+    )
+    .unwrap();
+    let origins: Vec<&str> = (0..settings.sets.len())
+        .map(|set| settings.origin(set))
+        .collect();
+    assert_eq!(
+        origins,
+        [
+            "runtimeConfig.ipRanges[0]",
+            "ipam.subnet",
+            "ipam.ranges[0]",
+            "ipam.ranges[1]"
+        ]
+    );
+}
+
+#[test]
+fn folders_that_no_file_system_can_have() {
+    let refusal = |name: &str, data_dir: &str| {
+        let json = format!(
+            r#"{{"cniVersion":"1.0.0","name":"{name}",
+                "ipam":{{"subnet":"10.1.0.0/24","dataDir":"{data_dir}"}}}}"#
+        );
+        Settings::read(&request(&json, "")).err()
+    };
+    let longest = |length: usize| format!("/{}", "d".repeat(254)).repeat(length / 255);
+    assert_eq!(refusal(&"n".repeat(255), &longest(15 * 255)), None);
+    for (name, data_dir, key, allowed) in [
+        (256, "/d".to_owned(), "name: ", "at most 255 bytes"),
+        (1, "/a\\u0000b".to_owned(), "ipam.dataDir: ", "no NUL byte"),
+        (
+            1,
+            format!("/d/{}", "d".repeat(256)),
+            "ipam.dataDir: ",
+            "each part must have at most 255 bytes",
+        ),
+        (
+            15,
+            longest(16 * 255),
+            "ipam.dataDir: ",
+            "at most 4095 bytes",
+        ),
+    ] {
+        let error = refusal(&"n".repeat(name), &data_dir).unwrap();
+        assert_eq!(error.code, 7, "{error}");
+        let msg = &error.msg;
+        assert!(msg.starts_with(key) && msg.ends_with(allowed), "{msg}");
+    }
+}

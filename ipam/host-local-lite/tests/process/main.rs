@@ -212,6 +212,31 @@ fn del_needs_no_ranges() {
 }
 
 #[test]
+fn where_nothing_can_be_there_is_nothing_to_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let circle = folder.path().join("circle");
+    std::os::unix::fs::symlink(&circle, &circle).unwrap();
+    let net = Network::new(json!([[{ "subnet": "10.1.0.0/24" }]]));
+    let with_data_dir = |data_dir: serde_json::Value| {
+        let mut ipam = net.ipam.clone();
+        ipam["dataDir"] = data_dir;
+        json!({ "ipam": ipam })
+    };
+    for (more, code) in [
+        (json!({ "name": "n".repeat(300) }), 7),
+        (with_data_dir(json!("/a\0b")), 7),
+        (with_data_dir(json!(format!("/{}", "d".repeat(300)))), 7),
+        (with_data_dir(json!("/d".repeat(3000))), 7),
+        (with_data_dir(json!(circle)), 5),
+    ] {
+        net.call_with("DEL", "abc", "", &more).silent();
+        let refused = net.call_with("ADD", "abc", "", &more);
+        assert_eq!(refused.stdout["code"], code, "{refused:?}");
+    }
+    assert!(!net.store().exists());
+}
+
+#[test]
 fn del_again_and_of_what_never_was() {
     let net = Network::new(json!([[{ "subnet": "10.1.0.0/24" }]]));
     net.call("DEL", "abc").silent();

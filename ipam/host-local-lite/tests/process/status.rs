@@ -42,7 +42,11 @@ fn status_says_which_pool_is_full() {
         "failed to allocate for range 1: no IP addresses available in range set: fd00::10-fd00::11"
     );
     let store = net.store().display().to_string();
-    assert_eq!(details, format!("2 of 2 addresses are held in {store}"));
+    let used_up = "ipam.ranges[1] is used up";
+    let held = format!("{used_up}: 2 of 2 addresses are held in {store}");
+    assert_eq!(details, held);
+    let (code, _, details) = said(&net.call("ADD", "c"));
+    assert_eq!((code, details.as_str()), (102, used_up));
     net.call("DEL", "a").silent();
     net.call("STATUS", "").silent();
 }
