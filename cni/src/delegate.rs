@@ -3,7 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::{AddResult, Command, Error, Request, exec};
+use crate::{AddResult, Command, Error, Request, code, exec};
+
+/// The reference host-local's words, under whatever code, for an attachment that has an address.
+const DUPLICATE: &str = "duplicate allocation is not allowed";
 
 /// A plugin found on `CNI_PATH`, to be called with the caller's own request.
 #[derive(Debug, Clone)]
@@ -28,7 +31,8 @@ impl Delegate {
     }
 
     /// Calls ADD with the request's configuration, bytes as they came. If it fails, DEL follows
-    /// at once, as the specification wants it.
+    /// at once, as the specification wants it; but not where the delegate refused because an
+    /// earlier ADD of the attachment stands: DEL would unmake that one.
     ///
     /// # Errors
     /// The delegate's own error, unchanged.
@@ -36,7 +40,7 @@ impl Delegate {
         let result = self
             .exec(Command::Add, request)
             .and_then(|printed| AddResult::from_bytes(&printed, request.config.cni_version));
-        if result.is_err() {
+        if result.as_ref().is_err_and(|error| !made_nothing(error)) {
             // ADD's error says more than what DEL meets after it.
             let _ = self.call(Command::Del, request);
         }
@@ -55,6 +59,14 @@ impl Delegate {
         let variables = [("CNI_COMMAND", command.as_str().as_ref())];
         exec::call(&self.program, &variables, &request.config.raw)
     }
+}
+
+/// Whether the error of an ADD says that this call has made nothing: what it would make is there
+/// already, or another call holds the lock.
+fn made_nothing(error: &Error) -> bool {
+    matches!(error.code, code::ALREADY_EXISTS | code::TRY_AGAIN_LATER)
+        || error.msg.contains(DUPLICATE)
+        || error.details.contains(DUPLICATE)
 }
 
 /// Whether it is this process's own program, by whatever name.
@@ -123,6 +135,32 @@ mod tests {
             if let Some(expected) = check {
                 assert_eq!(error, expected);
             }
+        }
+    }
+
+    #[test]
+    fn what_made_nothing_is_told_by_code_or_words() {
+        let words = "10.1.0.2 has been allocated to c, duplicate allocation is not allowed";
+        for (error, expected) in [
+            (Error::new(103, "any"), true),
+            (Error::new(11, "any"), true),
+            (Error::new(999, words), true),
+            (Error::new(999, "any").details(words), true),
+            (Error::new(102, "full"), false),
+            (Error::new(100, "any").details("d"), false),
+            (Error::new(999, "duplicate"), false),
+        ] {
+            assert_eq!(made_nothing(&error), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_made_nothing_is_not_followed_by_del() {
+        let duplicate = r#"{"code": 999, "msg": "duplicate allocation is not allowed"}"#;
+        for printed in [r#"{"code": 103, "msg": "m"}"#, duplicate] {
+            let (folder, ipam) = delegate(&format!("echo '{printed}'; exit 1"));
+            ipam.add(&request("1.0.0")).unwrap_err();
+            assert_eq!(note(&folder, "calls"), "ADD\n");
         }
     }
 
