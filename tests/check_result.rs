@@ -26,9 +26,11 @@ fn attached(label: &str) -> Option<Attached> {
 
 /// The MAC of nobody.
 const MAC: &str = "02:00:00:00:00:77";
+/// What CHECK says of a host veth that the result does not tell.
+const NO_VETH: &str = "CNI veth created for bridge cni0 was not found";
 /// A result's place (a JSON pointer), what is there instead, and the plugin that notices, with
 /// which code and words.
-const TOLD: [(&str, &str, &str, u64, &str); 19] = [
+const TOLD: [(&str, &str, &str, u64, &str); 21] = [
     ("", "null", "bridge", 7, "Required prevResult missing"),
     ("", "null", "portmap", 7, "Required prevResult missing"),
     ("", "null", "bandwidth", 7, "must be called as a chained"),
@@ -50,6 +52,8 @@ const TOLD: [(&str, &str, &str, u64, &str); 19] = [
         "interface eth0 is not in prevResult",
     ),
     ("/interfaces/2/mac", MAC, "bridge", 101, MAC),
+    ("/interfaces/1/name", "lo", "bridge", 101, NO_VETH),
+    ("/interfaces/1/name", "eth0", "bridge", 101, NO_VETH),
     (
         "/interfaces/1/mtu",
         "1400",

@@ -75,16 +75,19 @@ pub fn no_port(want: &Want) -> Error {
     ))
 }
 
-/// The two ends belong together, and the host's is the one that was made.
+/// The two ends belong together, and the host's is the one that the result tells by its name.
 pub fn pair(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result<(), Error> {
     let name = &want.ifname;
     if pod.kind != "veth" {
         let msg = format!("Error: Container interface {name} not of type veth");
         return Err(Error::check(msg));
     }
-    let known = port.name == want.identity.name || previous.node_link(&port.name).is_some();
+    if previous.node_link(&port.name).is_none() {
+        let msg = format!("prevResult tells no interface {} of the node", port.name);
+        return Err(no_port(want).details(msg));
+    }
     let ends = pod.peer == Some(port.index) && port.peer == Some(pod.index);
-    if port.kind != "veth" || !known || !ends {
+    if port.kind != "veth" || !ends {
         return Err(no_port(want).details(format!("{name} and {} are no pair", port.name)));
     }
     Ok(())
@@ -177,7 +180,7 @@ pub fn routes(want: &Want, index: u32, existing: &[Route]) -> Result<(), Error> 
     let networks = want.pod_addresses();
     let connected = networks
         .iter()
-        .filter(|net| net.prefix_len() < net.max_prefix_len())
+        .filter(|net| has_connected_route(net))
         .map(|net| Route::new(net.trunc(), None, index));
     for wanted in connected.chain(want.pod_routes(index)) {
         // A gateway in none of the pod's networks here is reached by what a later plugin made.
@@ -191,6 +194,13 @@ pub fn routes(want: &Want, index: u32, existing: &[Route]) -> Result<(), Error> 
         }
     }
     Ok(())
+}
+
+/// Whether the kernel makes a route to the network of an address: not for a single address, and not
+/// where an IPv4 network begins with 0.0.0.0 (`fib_add_ifaddr` of net/ipv4/fib_frontend.c).
+fn has_connected_route(net: &IpNet) -> bool {
+    let from_zero = !is_ipv6(*net) && net.network().is_unspecified();
+    net.prefix_len() < net.max_prefix_len() && !from_zero
 }
 
 /// Whether a route is the wanted one. A table, metric, MTU or scope that was not asked for may be

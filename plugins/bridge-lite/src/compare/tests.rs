@@ -112,6 +112,14 @@ const CHANGES: &[(Change, &str)] = &[
         "CNI veth created for bridge cni0 was not found",
     ),
     (
+        |m| m.result.interfaces[1].name = "lo".into(),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
+        |m| m.result.interfaces[1].sandbox = SANDBOX.into(),
+        "CNI veth created for bridge cni0 was not found",
+    ),
+    (
         |m| m.port.master = None,
         "CNI veth created for bridge cni0 was not found",
     ),
@@ -265,6 +273,25 @@ fn routes_must_be_there_and_lead_the_same_way() {
         route("0.0.0.0/0", "10.1.0.1", 5),
     ] {
         routes_are(&[connected.clone(), other_way], |_| {}).unwrap_err();
+    }
+}
+
+#[test]
+fn no_route_is_expected_that_the_kernel_does_not_make() {
+    for (net, expected) in [
+        ("10.1.0.2/16", true),
+        ("10.1.0.2/32", false),
+        ("10.1.0.2/0", false),
+        ("10.1.0.2/4", false),
+        ("fd00::2/64", true),
+        ("fd00::2/0", true),
+        ("fd00::2/128", false),
+    ] {
+        assert_eq!(
+            has_connected_route(&net.parse().unwrap()),
+            expected,
+            "{net}"
+        );
     }
 }
 
