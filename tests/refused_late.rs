@@ -72,7 +72,11 @@ fn a_route_that_cannot_be() {
         let mut config = world.configs().swap_remove(0);
         config["ipam"]["routes"] = routes;
         let answer = world.node.call("bridge", "ADD", &pod, &config, &[]);
-        let words = ["failed to add route", destination, gateway];
+        let words = [
+            "failed to add route to \"eth0\"",
+            destination,
+            &format!("ipam.routes[].gw: {gateway} is on no network that eth0 leads to"),
+        ];
         answer.expect_refused(destination, 100, &words);
         world.expect_bare(destination, &pod);
         world.expect_untouched(destination);

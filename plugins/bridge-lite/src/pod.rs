@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cni::{Context, Error};
-use net::Errno;
+use net::{Errno, Route};
 
 use crate::place::Place;
 use crate::want::{Want, is_ipv6};
@@ -33,13 +33,27 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
         match place.pod.add_route(&route) {
             // Wanted twice, or just what the kernel makes of the address.
             Err(error) if error.is(Errno::EEXIST) => {}
-            other => other.context("failed to add route")?,
+            Err(error) => return Err(no_route(ifname, &route, error)),
+            Ok(()) => {}
         }
     }
     if want.config.dad && want.has_ipv6() {
         await_addresses(place, index, ifname)?;
     }
     Ok(())
+}
+
+/// Why a route could not be made; of a gateway that nothing leads to, by which key it came.
+fn no_route(ifname: &str, route: &Route, error: net::Error) -> Error {
+    let unreachable = error.is(Errno::ENETUNREACH) || error.is(Errno::EHOSTUNREACH);
+    let gateway = route.gateway.filter(|_| unreachable);
+    let error = Error::system(format!("failed to add route to {ifname:?}: {error}"));
+    match gateway {
+        Some(gateway) => error.details(format!(
+            "ipam.routes[].gw: {gateway} is on no network that {ifname} leads to"
+        )),
+        None => error,
+    }
 }
 
 fn set_sysctls(place: &Place, want: &Want) -> Result<(), Error> {
