@@ -96,6 +96,13 @@ fn of_support_and_names() -> Vec<Refusal> {
         ),
         keys(json!({ "bridge": "a/b" }), 7, &["bridge: \"a/b\""]),
         keys(
+            json!({ "bridge": "all" }),
+            7,
+            &["bridge: \"all\"", "not `all` or `default`"],
+        ),
+        keys(json!({ "bridge": "default" }), 7, &["bridge: \"default\""]),
+        keys(json!({ "bridge": "br%d" }), 7, &["bridge: \"br%d\""]),
+        keys(
             json!({ "bridge": "sixteen-bytes-xx" }),
             7,
             &["bridge: \"sixteen-bytes-xx\"", "15"],
@@ -179,6 +186,17 @@ fn of_the_environment() -> Vec<Refusal> {
             &["interface name is too long", "sixteen-bytes-xx"],
         ),
         env(&[("CNI_IFNAME", "a/b")], 4, &["CNI_IFNAME", "a/b"]),
+        env(
+            &[("CNI_IFNAME", "eth%d")],
+            4,
+            &["CNI_IFNAME: \"eth%d\"", "without `/`, `:`, `%`"],
+        ),
+        env(&[("CNI_IFNAME", "all")], 4, &["CNI_IFNAME: \"all\""]),
+        env(
+            &[("CNI_IFNAME", "default")],
+            4,
+            &["CNI_IFNAME: \"default\"", "not `all` or `default`"],
+        ),
         env(
             &[("CNI_CONTAINERID", "-x")],
             4,

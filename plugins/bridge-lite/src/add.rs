@@ -10,6 +10,7 @@ use net::{Errno, Link, Netlink, PortFlags, Veth};
 use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::identity::Identity;
+use crate::names;
 use crate::place::Place;
 use crate::pod;
 use crate::want::Want;
@@ -21,6 +22,7 @@ const PORT_UP: Duration = Duration::from_secs(10);
 /// Makes the attachment.
 pub fn add(request: &Request) -> Result<AddResult, Error> {
     let config = BridgeConfig::read(request)?;
+    names::of_pod_interface(&request.env.ifname)?;
     let attachment = request.attachment();
     let links = Want::links(&config, &attachment);
     let place = Place::open(request)?;

@@ -3,9 +3,10 @@
 use cni::{Dns, Error, Request, Version, code};
 use firewall::Backend;
 use net::Mac;
-use net::link::is_name;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::names;
 
 /// Bridge where the configuration names none.
 const DEFAULT_BRIDGE: &str = "cni0";
@@ -228,15 +229,10 @@ fn masq_backend(name: &str) -> Result<Option<Backend>, Error> {
     Ok(Some(found))
 }
 
-/// The kernel's rules for interface names; a `%` would be a pattern to it.
+/// The bridge's name, validated.
 fn bridge_name(written: &str) -> Result<String, Error> {
     let name = bridge_or_default(written);
-    if !is_name(name) || name.contains('%') {
-        return Err(
-            Error::config(format!("bridge: {name:?} is not an interface name"))
-                .details("allowed: 1 to 15 bytes without `/`, `:`, `%` or white space"),
-        );
-    }
+    names::of_bridge(name)?;
     Ok(name.to_owned())
 }
 

@@ -13,6 +13,7 @@ mod del;
 mod fixture;
 mod gc;
 mod identity;
+mod names;
 mod place;
 mod pod;
 mod status;
