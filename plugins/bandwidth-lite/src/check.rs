@@ -42,6 +42,7 @@ fn see(
     let node = &place.node;
     let mut seen = Seen {
         host: node.qdiscs(place.host.index)?,
+        pod_mtu: place.pod_mtu,
         ..Seen::default()
     };
     if want.egress.is_some() {

@@ -15,6 +15,8 @@ pub struct Place {
     pub node: Netlink,
     /// The host's end.
     pub host: Link,
+    /// MTU of the pod's end, in bytes.
+    pub pod_mtu: u32,
 }
 
 impl Place {
@@ -37,8 +39,9 @@ impl Place {
         let node = Netlink::current().context("failed to open a netlink socket")?;
         let outer = node.link_by_index(index);
         let outer = outer.context(format!("failed to look up link {index}"))?;
-        let host = outer
-            .filter(|outer| inner.is_some_and(|inner| is_pair(&inner, outer)))
+        let (inner, host) = inner
+            .zip(outer)
+            .filter(|(inner, outer)| is_pair(inner, outer))
             .ok_or_else(|| {
                 Error::system(format!("veth peer with index {index} is not in host ns"))
             })?;
@@ -47,7 +50,11 @@ impl Place {
             return Err(Error::system(msg)
                 .details(format!("{:?} is not in the previous result", host.name)));
         }
-        Ok(Place { node, host })
+        Ok(Place {
+            node,
+            host,
+            pod_mtu: inner.mtu,
+        })
     }
 }
 

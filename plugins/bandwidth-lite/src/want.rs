@@ -41,6 +41,8 @@ pub struct Seen {
     pub host: Vec<Qdisc>,
     /// Links that the host veth's ingress is redirected to.
     pub redirects: Vec<u32>,
+    /// MTU of the pod's end of the veth pair, in bytes.
+    pub pod_mtu: u32,
     /// The attachment's ifb.
     pub ifb: Option<Link>,
     /// Qdiscs of the ifb.
@@ -82,8 +84,7 @@ impl Want {
             return Err(changed("is down".to_string()));
         }
         if ifb.mtu != want.mtu {
-            let wanted = format!("{:?} has {}", host.name, want.mtu);
-            return Err(changed(format!("has MTU {}", ifb.mtu)).details(wanted));
+            return Err(changed_mtu(host, ifb, seen.pod_mtu));
         }
         compare_tbf(name, &want.tbf, &seen.ifb_qdiscs)?;
         if !seen.redirects.contains(&ifb.index) {
@@ -109,6 +110,28 @@ pub fn has_ingress(qdiscs: &[Qdisc]) -> bool {
 /// Whether it is a bucket as this plugin and the reference plugin make it.
 pub fn is_our_tbf(qdisc: &Qdisc) -> bool {
     qdisc.kind == "tbf" && qdisc.handle == TBF_HANDLE
+}
+
+/// ADD makes the ifb with the host veth's MTU, which then is also that of its other end: where this
+/// one and the ifb still agree, it is the host veth's that was changed.
+fn changed_mtu(host: &Link, ifb: &Link, pod_mtu: u32) -> Error {
+    let (host_name, ifb_name) = (&host.name, &ifb.name);
+    let changed = |what: String, has: u32, should: u32, as_is: String| {
+        let msg = format!("{what} has MTU {has} and should have {should}, as {as_is}");
+        Error::check(msg)
+    };
+    if ifb.mtu == pod_mtu {
+        let others = format!("its other end in the pod and ifb device {ifb_name:?}");
+        changed(
+            format!("host veth {host_name:?}"),
+            host.mtu,
+            ifb.mtu,
+            others,
+        )
+    } else {
+        let other = format!("host veth {host_name:?}");
+        changed(format!("ifb device {ifb_name:?}"), ifb.mtu, host.mtu, other)
+    }
 }
 
 fn compare_tbf(name: &str, want: &Tbf, qdiscs: &[Qdisc]) -> Result<(), Error> {

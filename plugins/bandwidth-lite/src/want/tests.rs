@@ -49,6 +49,7 @@ fn seen(want: &Want) -> Seen {
             qdisc("ingress", 0xffff_0000, INGRESS),
         ],
         redirects: vec![9],
+        pod_mtu: 1450,
         ifb: Some(Link {
             index: 9,
             name: egress.identity.name.clone(),
@@ -93,7 +94,17 @@ fn every_difference_is_noticed() {
         ("Failed to find qdisc", |seen| seen.ifb_qdiscs.clear()),
         ("get ifb device: Link not found", |seen| seen.ifb = None),
         ("is down", |seen| seen.ifb.as_mut().unwrap().up = false),
-        ("has MTU 1500", |seen| seen.ifb.as_mut().unwrap().mtu = 1500),
+        (
+            " has MTU 1500 and should have 1450, as host veth \"veth0\"",
+            |seen| seen.ifb.as_mut().unwrap().mtu = 1500,
+        ),
+        (
+            "host veth \"veth0\" has MTU 1450 and should have 1500, as its other end in the pod and ifb",
+            |seen| {
+                seen.ifb.as_mut().unwrap().mtu = 1500;
+                seen.pod_mtu = 1500;
+            },
+        ),
         ("is not redirected to", |seen| seen.redirects = vec![8]),
     ];
     for (text, change) in cases {
