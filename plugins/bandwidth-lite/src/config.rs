@@ -1,6 +1,6 @@
 //! The configuration: rates and bursts, written in it or sent by the runtime.
 
-use cni::{Config, Error};
+use cni::{Config, Error, code};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -8,6 +8,13 @@ use serde::de::IgnoredAny;
 /// and the largest `uint32` (the CRI). Obeyed, it would let hundreds of megabytes pass before any
 /// limit.
 const BURST_STAND_INS: [u64; 2] = [2_147_483_647, 4_294_967_295];
+
+/// The fastest rate, in bytes per second: 2^52, some 36 Pbit/s. The kernel multiplies the bucket's
+/// time in nanoseconds by the rate in 64 bits that wrap, and refuses a bucket that then holds less
+/// than a byte (`tbf_change` and `psched_ns_t2l` of its net/sched/sch_tbf.c). `tbf::bucket` takes
+/// the time of at most 2^32 bytes and 2 microseconds more, so the product is at most
+/// 2^32 * 10^9 + 2000 * rate: up to here below 2^64, whatever the burst and the MTU.
+pub const MAX_RATE: u64 = 1 << 52;
 
 /// The limits of both directions; `None` where there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +60,29 @@ struct Bandwidth {
     egress_burst: u64,
 }
 
+/// Keys of the reference plugin that are not supported: to ignore them would shape other traffic
+/// than was asked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Unsupported {
+    shaped_subnets: Vec<String>,
+    unshaped_subnets: Vec<String>,
+    runtime_config: UnsupportedRuntime,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UnsupportedRuntime {
+    bandwidth: Subnets,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Subnets {
+    shaped_subnets: Vec<String>,
+    unshaped_subnets: Vec<String>,
+}
+
 /// Whether keys are there, whatever their values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -73,8 +103,10 @@ impl Limits {
     /// with the value 0, the runtime's are not looked at.
     ///
     /// # Errors
-    /// Code 6 for what is no unsigned integer, 7 for what is not allowed.
+    /// Code 6 for a value of another type, 2 for a key that is not supported, 7 for what is not
+    /// allowed.
     pub fn read(config: &Config) -> Result<Limits, Error> {
+        config.read::<Unsupported>()?.refuse()?;
         let keys: Keys = config.read()?;
         let asked = keys.written().unwrap_or(keys.runtime_config.bandwidth);
         Ok(Limits {
@@ -93,6 +125,32 @@ impl Limits {
         let keys: Presence = config.read_tolerant();
         let written = keys.ingress_rate.is_some() || keys.egress_rate.is_some();
         written || keys.runtime_config.bandwidth.is_some()
+    }
+}
+
+impl Unsupported {
+    fn refuse(&self) -> Result<(), Error> {
+        let runtime = &self.runtime_config.bandwidth;
+        let keys = [
+            ("shapedSubnets", &self.shaped_subnets),
+            ("unshapedSubnets", &self.unshaped_subnets),
+            (
+                "runtimeConfig.bandwidth.shapedSubnets",
+                &runtime.shaped_subnets,
+            ),
+            (
+                "runtimeConfig.bandwidth.unshapedSubnets",
+                &runtime.unshaped_subnets,
+            ),
+        ];
+        match keys.into_iter().find(|(_, subnets)| !subnets.is_empty()) {
+            None => Ok(()),
+            Some((key, subnets)) => {
+                let msg = format!("{key}: {subnets:?} is not supported");
+                let refused = Error::new(code::UNSUPPORTED_FIELD, msg);
+                Err(refused.details("allowed: an empty list or absent"))
+            }
+        }
     }
 }
 
@@ -126,6 +184,9 @@ fn limit(direction: &str, rate: u64, burst: u64) -> Result<Option<Limit>, Error>
         _ => {}
     }
     let rate = rate / 8;
+    if rate > MAX_RATE {
+        return refuse("rate must be at most 36028797018963968 bit/s");
+    }
     if stand_in {
         return Ok(Some(Limit {
             rate,
@@ -242,6 +303,18 @@ mod tests {
                 r#""egressRate":7,"egressBurst":8000"#,
                 "rate must be at least 8 bit/s, one byte per second",
             ),
+            (
+                r#""ingressRate":9223372036854775808,"ingressBurst":2147483648"#,
+                "rate must be at most 36028797018963968 bit/s",
+            ),
+            (
+                r#""egressRate":18446744073709551615,"egressBurst":1"#,
+                "rate must be at most 36028797018963968 bit/s",
+            ),
+            (
+                r#""egressRate":36028797018963976,"egressBurst":4294967295"#,
+                "rate must be at most 36028797018963968 bit/s",
+            ),
         ] {
             let error = read(keys).unwrap_err();
             assert_eq!(
@@ -263,6 +336,42 @@ mod tests {
             let error = read(&format!(r#""ingressRate":{value},"ingressBurst":8000"#)).unwrap_err();
             assert_eq!(error.code, cni::code::DECODING_FAILURE, "{value}: {error}");
         }
+    }
+
+    #[test]
+    fn subnets_are_refused_wherever_they_stand() {
+        for (keys, text) in [
+            (
+                r#""shapedSubnets":["10.0.0.0/8"]"#,
+                r#"shapedSubnets: ["10.0.0.0/8"] is not supported"#,
+            ),
+            (
+                r#""UnShapedSubnets":["fd00::/8","::/0"],"ingressRate":8000,"ingressBurst":8000"#,
+                r#"unshapedSubnets: ["fd00::/8", "::/0"] is not supported"#,
+            ),
+            (
+                r#""runtimeConfig":{"bandwidth":{"ShapedSubnets":["10.0.0.0/8"]}},"egressRate":0"#,
+                r#"runtimeConfig.bandwidth.shapedSubnets: ["10.0.0.0/8"] is not supported"#,
+            ),
+            (
+                r#""runtimeConfig":{"bandwidth":{"unshapedSubnets":[""]}}"#,
+                r#"runtimeConfig.bandwidth.unshapedSubnets: [""] is not supported"#,
+            ),
+        ] {
+            let error = read(keys).unwrap_err();
+            assert_eq!((error.msg.as_str(), error.code), (text, 2), "{keys}");
+            assert_eq!(error.details, "allowed: an empty list or absent");
+        }
+        let none = r#""shapedSubnets":[],"runtimeConfig":{"bandwidth":{"unshapedSubnets":null}}"#;
+        assert_eq!(read(none), Ok(Limits::default()));
+        let error = read(r#""shapedSubnets":"10.0.0.0/8""#).unwrap_err();
+        assert_eq!(error.code, code::DECODING_FAILURE, "{error}");
+    }
+
+    #[test]
+    fn the_largest_rate() {
+        let limits = read(r#""ingressRate":36028797018963968,"ingressBurst":8"#).unwrap();
+        assert_eq!(limits.ingress, some(MAX_RATE, 1));
     }
 
     #[test]

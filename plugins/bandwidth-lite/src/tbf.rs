@@ -14,8 +14,8 @@ const FRAME_OVERHEAD: u32 = 14 + 4;
 /// The bucket for a limit on a link of `mtu` bytes, with `ticks` scheduler ticks in a microsecond.
 ///
 /// A bucket that holds less than one frame lets nothing pass, ever. The reference plugin makes it
-/// nevertheless; here it is made as large as one frame. (The kernel's field ends at 2^32 ticks,
-/// some 275 seconds, so frames that take longer than that at the rate never pass.)
+/// nevertheless; here it is made as large as one frame. (The kernel counts no more than 2^32
+/// nanoseconds of it, some 4.3 seconds, so frames that take longer than that at the rate never pass.)
 pub fn bucket(limit: Limit, mtu: u32, ticks: f64) -> Tbf {
     let rate = u128::from(limit.rate.max(1));
     let frame = mtu.saturating_add(FRAME_OVERHEAD);
@@ -45,7 +45,10 @@ fn to_ticks(microseconds: u32, ticks: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use net::{Netlink, Netns};
+
     use super::*;
+    use crate::config::MAX_RATE;
 
     const TICKS: f64 = 15.625;
 
@@ -137,6 +140,52 @@ mod tests {
                     assert!(u128::from(made.limit) >= frame);
                 }
             }
+        }
+    }
+
+    /// Rates and bursts that [`crate::config`] lets through, the extreme ones.
+    fn extremes() -> impl Iterator<Item = (Limit, u32)> {
+        let powers =
+            |bits: u32| (0..bits).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let rates = powers(52)
+            .filter(|rate| *rate > 0)
+            .chain([MAX_RATE - 1, MAX_RATE]);
+        rates.flat_map(|rate| {
+            let bursts = [0, 1, 1500, 1 << 16, 1 << 28, u32::MAX - 1, u32::MAX];
+            bursts.into_iter().flat_map(move |burst| {
+                [68, 1500, 65_535, u32::MAX].map(|mtu| (Limit { rate, burst }, mtu))
+            })
+        })
+    }
+
+    /// `psched_ns_t2l` of net/sched/sch_tbf.c: time by rate in 64 bits, and at least a byte.
+    #[test]
+    fn the_kernel_s_product_neither_wraps_nor_is_less_than_a_byte() {
+        for (limit, mtu) in extremes() {
+            let made = bucket(limit, mtu, TICKS);
+            let time = (u64::from(made.buffer) * 64).min(u32::MAX.into());
+            let product = u128::from(time) * u128::from(made.rate);
+            assert!(product < 1 << 64, "{limit:?} {mtu}: {product}");
+            assert!(product >= 1_000_000_000, "{limit:?} {mtu}: {product}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_takes_every_accepted_pair() {
+        let Ok(netns) = Netns::anonymous() else {
+            return lab::skip("cannot make network namespaces");
+        };
+        let node = Netlink::in_netns(&netns).unwrap();
+        node.create_ifb("ifb", None, 0, 1500).unwrap();
+        let index = node.link("ifb").unwrap().unwrap().index;
+        let ticks = net::qdisc::ticks_per_microsecond().unwrap();
+        for (limit, mtu) in extremes() {
+            let made = bucket(limit, mtu, ticks);
+            let taken = node.add_tbf(index, made, true);
+            taken.unwrap_or_else(|error| panic!("{limit:?} {mtu}: {error}"));
+            let qdiscs = node.qdiscs(index).unwrap();
+            let read = qdiscs.iter().find_map(|qdisc| qdisc.tbf);
+            assert_eq!(read, Some(made), "{limit:?} {mtu}");
         }
     }
 }
