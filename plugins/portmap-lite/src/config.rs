@@ -182,6 +182,9 @@ fn for_backend(backend: Backend, keys: &Keys) -> Result<(), Error> {
     )))
 }
 
+/// The built-in chains of the table `nat`.
+const BUILT_IN: [&str; 4] = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
+
 fn mark(bit: Option<i64>, chain: String) -> Result<MarkKey, Error> {
     if chain.is_empty() {
         let bit = bit.map_or(Ok(DEFAULT_MARK_BIT), u8::try_from);
@@ -203,6 +206,14 @@ fn mark(bit: Option<i64>, chain: String) -> Result<MarkKey, Error> {
             format!("Invalid chain name: {chain:?}"),
             "externalSetMarkChain",
             "the name of a chain, at most 28 characters",
+        ));
+    }
+    // What leads to a built-in chain is refused by every iptables.
+    if BUILT_IN.contains(&chain.as_str()) {
+        return Err(invalid(
+            format!("Invalid chain name: {chain:?}"),
+            "externalSetMarkChain",
+            "no built-in chain",
         ));
     }
     Ok(MarkKey::Chain(chain))

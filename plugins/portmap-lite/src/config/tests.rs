@@ -167,6 +167,11 @@ fn what_cannot_be_done_is_named_with_what_is_allowed() {
             7,
             "Invalid chain name: \"a b\"",
         ),
+        (
+            r#","externalSetMarkChain":"PREROUTING""#,
+            7,
+            "externalSetMarkChain must be no built-in chain",
+        ),
         (r#","externalSetMarkChain":"-j""#, 7, "Invalid chain name"),
     ]);
 }
