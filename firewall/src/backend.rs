@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::deadline::Deadline;
 use crate::iptables::Tool;
 use crate::nft;
 use crate::rule::Family;
@@ -28,7 +29,7 @@ impl Backend {
     /// Where nobody has chosen: iptables, unless its programs are not there and the kernel lets us
     /// speak to nf_tables. Nothing is changed, and no program is started.
     pub fn of_node() -> Backend {
-        let programs = Family::ALL.map(Tool::default_of);
+        let programs = Family::ALL.map(|family| Tool::default_of(family, Deadline::start()));
         if programs.iter().all(Result::is_err) && nft::is_there() {
             Backend::Nftables
         } else {

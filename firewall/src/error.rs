@@ -10,12 +10,14 @@ pub enum Error {
     #[error("{0} not found on PATH, in /usr/sbin or /sbin")]
     NoTool(&'static str),
     /// The program refused.
-    #[error("{command}: exit status {status}: {stderr}")]
+    #[error("{program}: {stderr} (exit status {status}{})", given(.batch))]
     Refused {
-        /// Program and arguments, with the lines that it was given.
-        command: String,
+        /// The program's path.
+        program: String,
+        /// The lines that it was given, as one, shortened; empty where there were none.
+        batch: String,
         /// Exit status.
-        status: i32,
+        status: i64,
         /// What it said, in one line.
         stderr: String,
     },
@@ -26,6 +28,20 @@ pub enum Error {
         command: String,
         /// Why.
         source: std::io::Error,
+    },
+    /// Another process has held a lock for as long as a verb waits. Later it may be free.
+    #[error("{lock} is held by another process")]
+    Busy {
+        /// Path of the lock.
+        lock: String,
+    },
+    /// The program did not end in time, and was killed.
+    #[error("{program}: not ended after {} s, killed", .limit.as_secs())]
+    TimedOut {
+        /// The program's path.
+        program: String,
+        /// What it was given.
+        limit: std::time::Duration,
     },
     /// What the backend cannot do.
     #[error("{0}")]
@@ -42,6 +58,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether to try again later is enough: nothing is wrong but that others hold locks.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Error::Busy { .. } => true,
+            Error::Several(errors) => errors.iter().all(Error::is_busy),
+            _ => false,
+        }
+    }
+
     /// The errors as one; `Ok` where there is none.
     ///
     /// # Errors
@@ -55,5 +80,43 @@ impl Error {
                 Err(Error::Several(errors))
             }
         }
+    }
+}
+
+fn given(batch: &str) -> String {
+    match batch {
+        "" => String::new(),
+        batch => format!(", given {batch:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_is_only_what_is_nothing_else() {
+        let busy = || Error::Busy {
+            lock: "/run/x".to_owned(),
+        };
+        assert_eq!(busy().to_string(), "/run/x is held by another process");
+        assert!(busy().is_busy());
+        assert!(Error::Several(vec![busy(), busy()]).is_busy());
+        assert!(!Error::Several(vec![busy(), Error::NoTool("iptables")]).is_busy());
+        assert!(!Error::NoTool("iptables").is_busy());
+    }
+
+    #[test]
+    fn the_words_of_a_program_come_before_what_it_was_given() {
+        let refused = |batch: &str| Error::Refused {
+            program: "/sbin/x".to_owned(),
+            batch: batch.to_owned(),
+            status: 2,
+            stderr: "no such thing".to_owned(),
+        };
+        let plain = "/sbin/x: no such thing (exit status 2)";
+        assert_eq!(refused("").to_string(), plain);
+        let given = "/sbin/x: no such thing (exit status 2, given \"-N A\")";
+        assert_eq!(refused("-N A").to_string(), given);
     }
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::deadline::Deadline;
 use crate::garbage::Garbage;
 use crate::iptables::Tool;
 use crate::names;
@@ -162,8 +163,9 @@ pub fn preflight(backend: Backend, ports: &HostPorts) -> Result<()> {
     if backend == Backend::Nftables {
         return nft::preflight_ports(ports);
     }
+    let deadline = Deadline::start();
     for family in ports.families() {
-        let tool = Tool::default_of(family)?;
+        let tool = Tool::default_of(family, deadline)?;
         if let Mark::Chain(chain) = ports.mark
             && ports.snat
             && !tool.has_chain(chain)?

@@ -3,20 +3,17 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use iptables::IPTables;
+use process_control::{ChildExt as _, Control as _, Output};
 
+use crate::deadline::Deadline;
 use crate::rule::{Family, Listing, Rule};
 use crate::{Error, Result};
 
-/// Seconds that a program of the legacy variant waits for /run/xtables.lock before it gives up
-/// with status 4; the nft variant takes no lock and ignores it.
-const WAIT: &str = "5";
-
-/// Pauses between attempts: the nft variant reports a change that another made in between, the
-/// legacy variant a lock held too long, both with status 4, "try again".
+/// Pauses between attempts where a program reports at once, with status 4, "try again", what others
+/// did in between.
 const BACKOFF: [Duration; 6] = [
     Duration::from_millis(5),
     Duration::from_millis(10),
@@ -26,8 +23,11 @@ const BACKOFF: [Duration; 6] = [
     Duration::from_millis(200),
 ];
 
+/// What the programs of the legacy variant lock; those of the nft variant take no lock.
+const XTABLES_LOCK: &str = "/run/xtables.lock";
+
 /// `RESOURCE_PROBLEM` of iptables' xtables.h.
-const TRY_AGAIN: i32 = 4;
+const TRY_AGAIN: i64 = 4;
 
 /// Which of the kernel's two tables named `nat` a program speaks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +43,15 @@ impl Variant {
     pub const ALL: [Variant; 2] = [Variant::Nft, Variant::Legacy];
 }
 
-/// `iptables` and `iptables-restore` of one family and variant.
-///
-/// The `iptables` crate reads. It does not write: it cannot restore a batch, and it takes a quoted
-/// comment apart.
+/// `iptables` and `iptables-restore` of one family and variant, for one verb.
 #[derive(Debug)]
 pub struct Tool {
-    reader: &'static str,
+    reader: PathBuf,
     restorer: PathBuf,
+    is_nft: bool,
     /// Whether `-C` can be believed.
     pub tests: bool,
+    deadline: Deadline,
 }
 
 impl Tool {
@@ -60,24 +59,24 @@ impl Tool {
     ///
     /// # Errors
     /// [`Error::NoTool`].
-    pub fn default_of(family: Family) -> Result<Tool> {
-        Tool::find(family, "").ok_or(Error::NoTool(plain(family)))
+    pub fn default_of(family: Family, deadline: Deadline) -> Result<Tool> {
+        Tool::find(family, "", deadline).ok_or(Error::NoTool(plain(family)))
     }
 
     /// The program of that variant; where none has its name, the plain one may be of it.
     ///
     /// # Errors
     /// [`Error::NoTool`].
-    pub fn of_variant(family: Family, variant: Variant) -> Result<Tool> {
+    pub fn of_variant(family: Family, variant: Variant, deadline: Deadline) -> Result<Tool> {
         let suffix = match variant {
             Variant::Nft => "-nft",
             Variant::Legacy => "-legacy",
         };
-        Tool::find(family, suffix).map_or_else(|| Tool::default_of(family), Ok)
+        Tool::find(family, suffix, deadline).map_or_else(|| Tool::default_of(family, deadline), Ok)
     }
 
     /// Looks for a folder that has both programs: taken from two, they might be of two variants.
-    fn find(family: Family, suffix: &str) -> Option<Tool> {
+    fn find(family: Family, suffix: &str, deadline: Deadline) -> Option<Tool> {
         let reader = format!("{}{suffix}", plain(family));
         let restorer = format!("{reader}-restore");
         let folders = search_path(std::env::var_os("PATH"));
@@ -85,11 +84,13 @@ impl Tool {
             .iter()
             .find(|folder| folder.join(&reader).is_file() && folder.join(&restorer).is_file())?;
         let reader = folder.join(reader);
+        let is_nft = is_nft(&reader);
         Some(Tool {
-            tests: family == Family::V4 || is_nft(&reader),
             restorer: folder.join(restorer),
-            // The crate wants a 'static name; a plugin lives for one call.
-            reader: reader.to_str()?.to_owned().leak(),
+            reader,
+            is_nft,
+            tests: family == Family::V4 || is_nft,
+            deadline,
         })
     }
 
@@ -98,60 +99,21 @@ impl Tool {
     /// # Errors
     /// The program's.
     pub fn list(&self) -> Result<Listing> {
-        let lines = self.crate_reader().list_table("nat");
-        let lines = lines.map_err(|error| self.not_run(error))?;
-        let listing = Listing::parse(&lines.join("\n"));
-        if listing.has_chain("POSTROUTING") {
-            return Ok(listing);
-        }
-        // The crate does not say that the program failed, but a table has its built-in chains.
-        let output = Command::new(self.reader)
-            .args(["-t", "nat", "-w", WAIT, "-S"])
-            .output()
-            .map_err(|error| self.not_run(error.into()))?;
-        let output = accepted(format!("{} -t nat -S", self.reader), output)?;
+        let output = self.run(&self.reader, &["-t", "nat", "-S"], &[])?;
         Ok(Listing::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 
     /// Whether the table `nat` has the chain.
     ///
     /// # Errors
-    /// The program cannot be run.
+    /// The program cannot be run, or does not end.
     pub fn has_chain(&self, chain: &str) -> Result<bool> {
-        let mut reader = self.crate_reader();
-        // Else the program asks name servers for every address in the chain.
-        reader.set_numeric(true);
-        let found = reader.chain_exists("nat", chain);
-        found.map_err(|error| self.not_run(error))
-    }
-
-    /// The crate on this program. Its `new` would start one more process, to learn the version.
-    ///
-    /// Of its methods only those are used that take no rule: the others bring in a regular
-    /// expression engine, a third of a plugin's size.
-    fn crate_reader(&self) -> IPTables {
-        IPTables {
-            cmd: self.reader,
-            has_check: true,
-            has_wait: true,
-            // `-S` with `-n` is refused.
-            is_numeric: false,
-        }
-    }
-
-    fn not_run(&self, error: Box<dyn std::error::Error>) -> Error {
-        Error::Io {
-            command: self.reader.to_owned(),
-            source: match error.downcast::<std::io::Error>() {
-                Ok(source) => *source,
-                Err(other) => std::io::Error::other(other.to_string()),
-            },
-        }
+        accepts(self.run(&self.reader, &["-t", "nat", "-S", chain], &[]))
     }
 
     /// The path of the program that reads.
-    pub fn name(&self) -> &str {
-        self.reader
+    pub fn name(&self) -> std::path::Display<'_> {
+        self.reader.display()
     }
 
     /// Applies the lines to the table `nat`: all of them, or none where one is refused.
@@ -159,39 +121,63 @@ impl Tool {
     /// # Errors
     /// The program's, with the lines.
     pub fn restore(&self, batch: &[String]) -> Result<()> {
+        self.run(&self.restorer, &["--noflush"], batch).map(drop)
+    }
+
+    /// Runs a program, which waits for its lock, as long as the deadline lets it.
+    fn run(&self, program: &Path, arguments: &[&str], batch: &[String]) -> Result<Output> {
+        let name = || program.display().to_string();
+        let limit = self.deadline.for_program();
+        // At least a second: by 0, older ones wait without end.
+        let wait = self.deadline.for_locks().as_secs().max(1);
+        let start = Instant::now();
         let run = || {
-            let mut child = Command::new(&self.restorer)
-                .args(["--noflush", "-w", WAIT])
+            let mut child = Command::new(program)
+                .args(arguments)
+                .args(["-w", &wait.to_string()])
                 .stdin(Stdio::piped())
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()?;
             if let Some(mut stdin) = child.stdin.take() {
-                // One that stops reading says why by its exit status.
                 let text = format!("*nat\n{}\nCOMMIT\n", batch.join("\n"));
-                let _ = stdin.write_all(text.as_bytes());
+                // One that does not read must not keep us; it says why by its exit status.
+                std::thread::spawn(move || stdin.write_all(text.as_bytes()));
             }
-            child.wait_with_output()
+            let child = child.controlled_with_output();
+            child.time_limit(limit).terminate_for_timeout().wait()
         };
-        let program = self.restorer.display();
         let output = run().map_err(|source| Error::Io {
-            command: program.to_string(),
+            command: name(),
             source,
         })?;
-        let shown = shorten(&batch.join("; "));
-        accepted(format!("{program} --noflush <<< {shown:?}"), output).map(drop)
+        let output = output.ok_or_else(|| Error::TimedOut {
+            program: name(),
+            limit,
+        })?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let status = output.status.code().unwrap_or(-1);
+        // The legacy variant's, having waited for its lock as long as it was told to.
+        if status == TRY_AGAIN && !self.is_nft && start.elapsed().as_secs() >= wait {
+            let lock = XTABLES_LOCK.to_owned();
+            return Err(Error::Busy { lock });
+        }
+        Err(Error::Refused {
+            program: name(),
+            batch: shorten(&batch.join("; ")),
+            status,
+            stderr: one_line(&String::from_utf8_lossy(&output.stderr)),
+        })
     }
 
     /// Whether the rule is there, asked of the program itself.
     ///
     /// # Errors
-    /// The program cannot be run.
+    /// The program cannot be run, or does not end.
     pub fn has_rule(&self, rule: &Rule) -> Result<bool> {
-        match self.restore(&[rule.test()]) {
-            Ok(()) => Ok(true),
-            Err(Error::Refused { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        accepts(self.restore(&[rule.test()]))
     }
 
     /// Lists the table and applies what `plan` makes of it; again from the start when it was
@@ -221,7 +207,7 @@ impl Tool {
                 },
             };
             match pauses.next() {
-                Some(pause) if !matches!(error, Error::Io { .. }) => std::thread::sleep(*pause),
+                Some(pause) if matches!(error, Error::Refused { .. }) => std::thread::sleep(*pause),
                 _ => return Err(error),
             }
         }
@@ -264,15 +250,13 @@ fn may_pass(error: &Error) -> bool {
     )
 }
 
-fn accepted(command: String, output: Output) -> Result<Output> {
-    if output.status.success() {
-        return Ok(output);
+/// Whether a program took what it was asked.
+fn accepts<T>(asked: Result<T>) -> Result<bool> {
+    match asked {
+        Ok(_) => Ok(true),
+        Err(Error::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
-    Err(Error::Refused {
-        command,
-        status: output.status.code().unwrap_or(-1),
-        stderr: one_line(&String::from_utf8_lossy(&output.stderr)),
-    })
 }
 
 /// The lines that say something, as one.
@@ -283,7 +267,7 @@ fn one_line(text: &str) -> String {
 
 /// A thousand ports make no readable message.
 fn shorten(text: &str) -> String {
-    const MAX: usize = 1000;
+    const MAX: usize = 300;
     if text.chars().count() <= MAX {
         return text.to_owned();
     }
@@ -306,12 +290,71 @@ mod tests {
     #[test]
     fn only_status_4_may_pass() {
         let refused = |status| Error::Refused {
-            command: String::new(),
+            program: String::new(),
+            batch: String::new(),
             status,
             stderr: String::new(),
         };
         assert!(may_pass(&refused(4)));
         assert!(!may_pass(&refused(1)) && !may_pass(&refused(2)));
+    }
+
+    /// Both programs are the script.
+    fn stub(folder: &Path, script: &str) -> Tool {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let program = folder.join("iptables");
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.create(true).truncate(true).write(true).mode(0o700);
+        let text = format!("#!/bin/sh\n{script}\n");
+        file.open(&program)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        Tool {
+            reader: program.clone(),
+            restorer: program,
+            is_nft: false,
+            tests: true,
+            deadline: Deadline::after(Duration::ZERO, Duration::ZERO),
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let tool = stub(folder.path(), "exec sleep 1000");
+        // More than a pipe holds, and nobody reads it.
+        let long = vec!["-N A".to_owned(); 100_000];
+        let plan = |_: &Listing| (long.clone(), ());
+        for done in [tool.restore(&long), tool.change(plan)] {
+            let error = done.unwrap_err();
+            assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.ends_with("iptables: not ended after 1 s, killed"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lock_that_another_keeps_is_waited_for_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tool = stub(
+            folder.path(),
+            "echo \"$@\" >> ${0%/*}/calls; sleep 1; exit 4",
+        );
+        tool.deadline = Deadline::after(Duration::ZERO, Duration::from_secs(60));
+        let busy = [
+            tool.change(|_| (Vec::new(), ())),
+            tool.has_rule(&Rule::new("A", "-j B".to_owned())).map(drop),
+        ];
+        for error in busy.map(Result::unwrap_err) {
+            assert!(error.is_busy(), "{error}");
+            assert!(error.to_string().contains("/run/xtables.lock"), "{error}");
+        }
+        let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+        assert_eq!(calls, "-t nat -S -w 1\n--noflush -w 1\n");
     }
 
     #[test]
@@ -326,6 +369,6 @@ mod tests {
     #[test]
     fn a_long_batch_is_shortened() {
         assert_eq!(shorten("abc"), "abc");
-        assert_eq!(shorten(&"é".repeat(2000)).chars().count(), 1002);
+        assert_eq!(shorten(&"é".repeat(2000)).chars().count(), 302);
     }
 }

@@ -12,6 +12,7 @@
 //! Nothing here knows of CNI.
 
 mod backend;
+mod deadline;
 mod error;
 mod garbage;
 pub mod hostport;

@@ -3,20 +3,16 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use fs2::FileExt as _;
 
+use crate::deadline::{Deadline, pauses};
 use crate::{Error, Result};
 
 const PATH: &str = "/run/cni-lite-nat.lock";
 /// Where /run cannot be written (a user namespace of an ordinary user), the network namespace's own
 /// inode is locked: it belongs to exactly those who share the table.
 const FALLBACK: &str = "/proc/thread-self/ns/net";
-
-/// How long others may hold it: each needs some tens of milliseconds.
-const DEADLINE: Duration = Duration::from_secs(30);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Held until it is dropped, or its process ends.
 #[derive(Debug)]
@@ -25,17 +21,20 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits for it, up to a deadline.
+    /// Waits for it, up to the deadline.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be had.
-    pub fn take() -> Result<Lock> {
+    /// [`Error::Busy`] where another has held it until then, [`Error::Io`] where it cannot be had.
+    pub fn take(deadline: Deadline) -> Result<Lock> {
         let (path, file) = match open(PATH, true) {
             Ok(file) => (PATH, file),
             Err(_) => (FALLBACK, open(FALLBACK, false).map_err(failed(FALLBACK))?),
         };
-        let start = Instant::now();
-        let mut pause = Duration::from_millis(1);
+        Lock::of(file, path, deadline)
+    }
+
+    fn of(file: File, path: &str, deadline: Deadline) -> Result<Lock> {
+        let mut pauses = pauses(deadline.for_locks());
         loop {
             match file.try_lock_exclusive() {
                 Ok(()) => return Ok(Lock { _file: file }),
@@ -44,10 +43,14 @@ impl Lock {
                 {
                     return Err(failed(path)(error));
                 }
-                Err(error) if start.elapsed() > DEADLINE => return Err(failed(path)(error)),
-                Err(_) => sleep(pause),
+                Err(_) => {}
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            let Some(pause) = pauses.next() else {
+                return Err(Error::Busy {
+                    lock: path.to_owned(),
+                });
+            };
+            sleep(pause);
         }
     }
 }
@@ -66,5 +69,28 @@ fn failed(path: &str) -> impl Fn(std::io::Error) -> Error {
     move |source| Error::Io {
         command: command.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_holds_it_too_long_is_reported_as_such() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let take = |wait| {
+            let deadline = Deadline::after(Duration::from_millis(wait), Duration::ZERO);
+            Lock::of(open(path, true).unwrap(), path, deadline)
+        };
+        let held = take(0).unwrap();
+        let refused = take(20).unwrap_err();
+        assert!(refused.is_busy(), "{refused}");
+        assert!(refused.to_string().contains(path), "{refused}");
+        drop(held);
+        take(0).unwrap();
     }
 }

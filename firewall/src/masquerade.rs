@@ -2,8 +2,9 @@
 
 use ipnet::IpNet;
 
+use crate::deadline::Deadline;
 use crate::garbage::{Garbage, Kind};
-use crate::iptables;
+use crate::iptables::Tool;
 use crate::names;
 use crate::nft;
 use crate::rule::{Family, Rule, address_match, multicast, quote};
@@ -25,7 +26,7 @@ pub fn preflight(backend: Backend, addresses: &[IpNet]) -> Result<()> {
     Family::ALL
         .into_iter()
         .filter(|family| wanted(*family))
-        .try_for_each(|family| iptables::Tool::default_of(family).map(drop))
+        .try_for_each(|family| Tool::default_of(family, Deadline::start()).map(drop))
 }
 
 /// Makes the rules of the attachment's addresses. What the backend had of it before is replaced. On

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 
+use crate::deadline::Deadline;
 use crate::garbage::Garbage;
 use crate::iptables::{Tool, Variant};
 use crate::lock::Lock;
@@ -58,19 +59,22 @@ impl<'a> Leftover<'a> {
 /// # Errors
 /// [`Error::NoTool`] before anything is changed, or the tool's.
 pub fn add(chain: &str, rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
+    let deadline = Deadline::start();
     let mut wanted = Vec::new();
     for family in Family::ALL {
         if let Some(set) = rules(family) {
-            wanted.push((family, Tool::default_of(family)?, set));
+            wanted.push((family, Tool::default_of(family, deadline)?, set));
         }
     }
     let own = [Leftover::certain(chain.to_owned())];
     let mut made = Vec::new();
-    let done = replace(&own, &wanted, &mut made);
+    let done = replace(&own, &wanted, &mut made, deadline);
     if done.is_err() {
+        // What is made is taken back also where the time was up.
+        let deadline = Deadline::start();
         for family in made {
             // The first error is the one to report.
-            let _ = delete_family(family, &own, true);
+            let _ = delete_family(family, &own, true, deadline);
         }
     }
     done
@@ -82,23 +86,24 @@ fn replace(
     own: &[Leftover],
     wanted: &[(Family, Tool, RuleSet)],
     made: &mut Vec<Family>,
+    deadline: Deadline,
 ) -> Result<()> {
     let mut new = true;
     for (family, tool, set) in wanted {
-        new &= add_family(tool, set)?;
+        new &= add_family(tool, set, deadline)?;
         made.push(*family);
     }
     let names: Vec<_> = own.iter().map(|own| own.chain.as_str()).collect();
     for family in Family::ALL.into_iter().filter(|f| !made.contains(f)) {
         if !new || probe::chains(family, Variant::Nft, &names) == Presence::Present {
-            delete_family(family, own, false)?;
+            delete_family(family, own, false, deadline)?;
         }
     }
     Ok(())
 }
 
 /// Returns whether the attachment was surely new.
-fn add_family(tool: &Tool, set: &RuleSet) -> Result<bool> {
+fn add_family(tool: &Tool, set: &RuleSet, deadline: Deadline) -> Result<bool> {
     if tool.tests {
         match tool.restore(&set.first_batch()) {
             Ok(()) => return Ok(true),
@@ -106,7 +111,7 @@ fn add_family(tool: &Tool, set: &RuleSet) -> Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    let _lock = Lock::take()?;
+    let _lock = Lock::take(deadline)?;
     tool.change(|listing| (set.repair_batch(listing), false))
 }
 
@@ -118,10 +123,11 @@ fn add_family(tool: &Tool, set: &RuleSet) -> Result<bool> {
 /// What is still there, or may be and was `expected`; the other families and variants are done all
 /// the same.
 pub fn delete(leftovers: &[Leftover], expected: bool) -> Result<Vec<(Family, Rule)>> {
+    let deadline = Deadline::start();
     let mut removed = Vec::new();
     let mut errors = Vec::new();
     for family in Family::ALL {
-        match delete_family(family, leftovers, expected) {
+        match delete_family(family, leftovers, expected, deadline) {
             Ok(rules) => removed.extend(rules.into_iter().map(|rule| (family, rule))),
             Err(error) => errors.push(error),
         }
@@ -129,11 +135,16 @@ pub fn delete(leftovers: &[Leftover], expected: bool) -> Result<Vec<(Family, Rul
     Error::all(errors).map(|()| removed)
 }
 
-fn delete_family(family: Family, leftovers: &[Leftover], expected: bool) -> Result<Vec<Rule>> {
+fn delete_family(
+    family: Family,
+    leftovers: &[Leftover],
+    expected: bool,
+    deadline: Deadline,
+) -> Result<Vec<Rule>> {
     let mut removed = Vec::new();
     let mut errors = Vec::new();
     for variant in Variant::ALL {
-        match delete_variant(family, variant, leftovers, expected) {
+        match delete_variant(family, variant, leftovers, expected, deadline) {
             Ok(rules) => removed.extend(rules),
             Err(error) => errors.push(error),
         }
@@ -146,6 +157,7 @@ fn delete_variant(
     variant: Variant,
     leftovers: &[Leftover],
     expected: bool,
+    deadline: Deadline,
 ) -> Result<Vec<Rule>> {
     let names: Vec<_> = leftovers.iter().map(|left| left.chain.as_str()).collect();
     let presence = probe::chains(family, variant, &names);
@@ -160,7 +172,7 @@ fn delete_variant(
             "chain {names} and the rules that lead to it may still be in {family} table nat: {why}"
         ))
     };
-    let tool = match Tool::of_variant(family, variant) {
+    let tool = match Tool::of_variant(family, variant, deadline) {
         Ok(tool) => tool,
         Err(error) if presence == Presence::Present || expected => {
             return Err(still_there(&names, error.to_string()));
@@ -187,13 +199,14 @@ fn delete_variant(
 /// by one listing. Where the kernel says that there can be none, no process is started. Returns the
 /// rules that were removed, each with its family, also where something else could not be.
 pub fn gc(garbage: &[Garbage]) -> (Vec<(Family, Rule)>, Result<()>) {
+    let deadline = Deadline::start();
     let mut removed = Vec::new();
     let mut errors = Vec::new();
     for (family, variant) in Family::ALL
         .into_iter()
         .flat_map(|family| Variant::ALL.map(|variant| (family, variant)))
     {
-        match gc_variant(family, variant, garbage) {
+        match gc_variant(family, variant, garbage, deadline) {
             Ok(rules) => removed.extend(rules.into_iter().map(|rule| (family, rule))),
             Err(error) => errors.push(error),
         }
@@ -201,7 +214,12 @@ pub fn gc(garbage: &[Garbage]) -> (Vec<(Family, Rule)>, Result<()>) {
     (removed, Error::all(errors))
 }
 
-fn gc_variant(family: Family, variant: Variant, garbage: &[Garbage]) -> Result<Vec<Rule>> {
+fn gc_variant(
+    family: Family,
+    variant: Variant,
+    garbage: &[Garbage],
+    deadline: Deadline,
+) -> Result<Vec<Rule>> {
     let may_be = |name: &String| garbage.iter().any(|kind| kind.may_be(name));
     let candidates = match probe::names(family, variant) {
         Names::Known(names) => Some(names.into_iter().filter(may_be).collect::<Vec<_>>()),
@@ -216,7 +234,8 @@ fn gc_variant(family: Family, variant: Variant, garbage: &[Garbage]) -> Result<V
             "rules of attachments that are no more may still be in {family} table nat: {why}"
         ))
     };
-    let tool = Tool::of_variant(family, variant).map_err(|error| unseen(error.to_string()))?;
+    let tool =
+        Tool::of_variant(family, variant, deadline).map_err(|error| unseen(error.to_string()))?;
     let (removed, seen) = tool.change(|listing| {
         let is_seen = |names: &Vec<String>| names.iter().any(|name| listing.has_chain(name));
         let chains = garbage.iter().flat_map(|kind| kind.chains(listing));
@@ -242,18 +261,19 @@ pub fn check(
 ) -> Result<()> {
     let own = names::chain(prefix, owner);
     let shared = names::shared_chain(prefix, owner);
-    match check_rules(|family| rules(&own, family)) {
+    let deadline = Deadline::start();
+    match check_rules(deadline, |family| rules(&own, family)) {
         Err(missing @ Error::Missing(_)) if own != shared => {
-            check_rules(|family| rules(&shared, family)).map_err(|_| missing)
+            check_rules(deadline, |family| rules(&shared, family)).map_err(|_| missing)
         }
         checked => checked,
     }
 }
 
-fn check_rules(rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
+fn check_rules(deadline: Deadline, rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
     for family in Family::ALL {
         let Some(set) = rules(family) else { continue };
-        let tool = Tool::default_of(family)?;
+        let tool = Tool::default_of(family, deadline)?;
         let missing = |text| Err(Error::Missing(format!("{family}: {text}")));
         if let Some(text) = set.missing(&tool.list()?) {
             return missing(text);

@@ -9,6 +9,7 @@ use super::plan::{self, Want};
 use super::table::{Entry, Table, TableName};
 use super::tag::Tag;
 use super::wire::{Message, Socket};
+use crate::deadline::Deadline;
 use crate::lock::Lock;
 use crate::rule::Family;
 use crate::{Error, Result};
@@ -96,7 +97,7 @@ fn change<T>(
     doing: &str,
     mut plan: impl FnMut(&mut Socket) -> io::Result<(Vec<Message>, T)>,
 ) -> Result<T> {
-    let _lock = Lock::take()?;
+    let _lock = Lock::take(Deadline::start())?;
     let mut attempt = 1_u32;
     loop {
         let (batch, said) = plan(socket).map_err(failed(doing))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use attached::link;
+use attached::{RulesContext, link};
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
 use firewall::{Family, masquerade};
 use net::{Errno, Link, Netlink, PortFlags, Veth};
@@ -42,7 +42,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let addresses = want.pod_addresses();
     let translated = config.ip_masq && config.layer3;
     if translated {
-        masquerade::preflight(config.masq_backend(), &addresses).context("ipMasq: true")?;
+        masquerade::preflight(config.masq_backend(), &addresses).rules_context("ipMasq: true")?;
     }
 
     let bridge = bridge::ensure(&place.node, &want, &replaced)?;
@@ -55,7 +55,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         // Also where it fails half-way, as by a tool that was killed.
         undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
         masquerade::add(config.masq_backend(), owner(&attachment), &addresses)
-            .context("failed to set up masquerade")?;
+            .rules_context("failed to set up masquerade")?;
     }
     if config.container_up {
         await_port(&place.node, port.index)?;

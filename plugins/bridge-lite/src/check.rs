@@ -1,5 +1,6 @@
 //! CHECK: reads what there is and has [`compare`] compare it with what ADD made.
 
+use attached::RulesContext;
 use cni::{AddResult, Command, Context, Error, Request};
 use firewall::masquerade;
 use net::{Link, Netlink};
@@ -42,12 +43,12 @@ pub fn check(request: &Request) -> Result<(), Error> {
         .enter(same)
         .context("failed to enter the pod")??;
     if config.ip_masq && config.layer3 {
-        masquerade::check(
-            config.masq_backend(),
-            owner(&attachment),
-            &want.pod_addresses(),
-        )
-        .map_err(|error| Error::check(error.to_string()))?;
+        let addresses = want.pod_addresses();
+        let checked = masquerade::check(config.masq_backend(), owner(&attachment), &addresses);
+        match checked {
+            Err(busy) if busy.is_busy() => Err(busy).rules_context("ipMasq: true")?,
+            other => other.map_err(|error| Error::check(error.to_string()))?,
+        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong, and goes on after an
 //! error.
 
+use attached::RulesContext;
 use attached::marks::is_unmarked;
 use attached::pair::{self, Pair};
 use cni::{Command, Context, Error, Request};
@@ -31,7 +32,7 @@ fn remove_rules(request: &Request, config: &DelConfig) -> Result<(), Error> {
     let told = previous.ips_of(&attachment.ifname);
     let addresses: Vec<IpNet> = told.map(|ip| ip.address).collect();
     let deleted = masquerade::delete(owner(&attachment), &addresses, config.ip_masq);
-    deleted.context(format!(
+    deleted.rules_context(format!(
         "masquerade rules of {attachment} may still be there"
     ))
 }

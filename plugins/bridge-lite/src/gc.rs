@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use attached::marks;
+use attached::{RulesContext, marks};
 use cni::{Attachment, Command, Context, Error, Request};
 use firewall::{Owner, masquerade};
 use net::{Link, Netlink};
@@ -28,7 +28,7 @@ pub fn gc(request: &Request) -> Result<(), Error> {
 
 fn remove_rules(network: &str, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
     let valid: Vec<Owner> = valid.iter().map(owner).collect();
-    masquerade::gc(network, &valid).context(format!("masquerade rules of network {network}"))
+    masquerade::gc(network, &valid).rules_context(format!("masquerade rules of network {network}"))
 }
 
 fn remove_links(network: &str, valid: &BTreeSet<Attachment>) -> Result<(), Error> {

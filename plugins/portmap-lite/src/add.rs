@@ -1,6 +1,7 @@
 //! ADD: looks at everything first, then makes the rules.
 
-use cni::{AddResult, Context, Error, Request, Undo};
+use attached::RulesContext;
+use cni::{AddResult, Error, Request, Undo};
 use firewall::{Family, hostport};
 
 use crate::config::PortmapConfig;
@@ -20,12 +21,12 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     attached::netns::open(request)?;
     let addresses = pod::addresses(&previous, &request.env.ifname);
     let ports = config.host_ports(&addresses);
-    hostport::preflight(config.backend, &ports).context("cannot map ports")?;
+    hostport::preflight(config.backend, &ports).rules_context("cannot map ports")?;
 
     let attachment = request.attachment();
     let owner = owner(&attachment);
     let mut undo = Undo::new();
-    hostport::add(config.backend, owner, &ports).context("unable to setup DNAT")?;
+    hostport::add(config.backend, owner, &ports).rules_context("unable to setup DNAT")?;
     undo.push(|| drop(hostport::delete(owner, &addresses, true)));
     if config.snat {
         localnet::enable(&addresses)?;

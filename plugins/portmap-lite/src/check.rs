@@ -1,6 +1,7 @@
 //! CHECK: whether all that ADD made is there.
 
-use cni::{Context, Error, Request};
+use attached::RulesContext;
+use cni::{Error, Request};
 use firewall::hostport;
 
 use crate::config::PortmapConfig;
@@ -22,7 +23,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
         Err(missing @ firewall::Error::Missing(_)) => {
             return Err(Error::check(format!("could not check dnat: {missing}")));
         }
-        other => other.context("could not check dnat")?,
+        other => other.rules_context("could not check dnat")?,
     }
     if config.snat {
         localnet::check(&addresses)?;

@@ -1,6 +1,7 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong.
 
-use cni::{Context, Error, Request};
+use attached::RulesContext;
+use cni::{Error, Request};
 use firewall::hostport;
 
 use crate::config::told_mappings;
@@ -15,7 +16,7 @@ pub fn del(request: &Request) -> Result<(), Error> {
     let addresses = previous.map_or_else(Vec::new, |previous| {
         pod::addresses(&previous, &request.env.ifname)
     });
-    let found = hostport::delete(owner(&attachment), &addresses, !told.is_empty()).context(
+    let found = hostport::delete(owner(&attachment), &addresses, !told.is_empty()).rules_context(
         format!("host port rules of {attachment} may still be there"),
     )?;
     stale::remove(found.into_iter().chain(stale::in_both_families(&told)));

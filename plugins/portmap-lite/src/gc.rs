@@ -1,7 +1,8 @@
 //! GC: removes what attachments that are no more have left, and looks at no value of the
 //! configuration.
 
-use cni::{Context, Error, Request};
+use attached::RulesContext;
+use cni::{Error, Request};
 use firewall::{Owner, hostport};
 
 use crate::{owner, stale};
@@ -14,5 +15,5 @@ pub fn gc(request: &Request) -> Result<(), Error> {
     let network = &request.config.name;
     let (found, done) = hostport::gc(network, &owners);
     stale::remove(found);
-    done.context(format!("host port rules of network {network}"))
+    done.rules_context(format!("host port rules of network {network}"))
 }
