@@ -108,7 +108,13 @@ fn the_ifb() {
             "another MTU",
             "ip link set $IFB mtu 1400",
             "ip link set $IFB mtu 1500",
-            "ifb device \"$IFB\" has MTU 1400",
+            "ifb device \"$IFB\" has MTU 1400 and should have 1500, as host veth \"$VETH\"",
+        ),
+        (
+            "another MTU of the host veth",
+            "ip link set $VETH mtu 1400",
+            "ip link set $VETH mtu 1500",
+            "host veth \"$VETH\" has MTU 1400 and should have 1500, as its other end in the pod",
         ),
     ];
     expect_noticed(&attached, table);

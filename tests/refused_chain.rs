@@ -184,7 +184,7 @@ fn rates_that_are_none() {
     let Some(world) = World::new("refused-rate") else {
         return;
     };
-    let table: [Refusal; 6] = [
+    let table: [Refusal; 7] = [
         (
             json!({ "ingressRate": 8000 }),
             7,
@@ -231,6 +231,11 @@ fn rates_that_are_none() {
             7,
             &["rate must be at least 8 bit/s", "ingressRate"],
         ),
+        (
+            json!({ "egressRate": u64::MAX, "egressBurst": 1 }),
+            7,
+            &["at most 36028797018963968 bit/s", "18446744073709551615"],
+        ),
     ];
     refuse(&world, 2, &table);
 }
@@ -240,7 +245,7 @@ fn keys_of_bandwidth_that_are_none() {
     let Some(world) = World::new("refused-bandwidth") else {
         return;
     };
-    let table: [Refusal; 6] = [
+    let table: [Refusal; 8] = [
         (json!({ "ingressRate": -1 }), 6, &["ingressRate", "-1"]),
         (
             json!({ "egressBurst": "1M" }),
@@ -259,12 +264,55 @@ fn keys_of_bandwidth_that_are_none() {
             &["ingressRate", "\"8000\""],
         ),
         (
+            json!({ "ShapedSubnets": ["10.0.0.0/8"] }),
+            2,
+            &["shapedSubnets: [\"10.0.0.0/8\"] is not supported"],
+        ),
+        (
+            json!({ "runtimeConfig": { "bandwidth": { "unshapedSubnets": ["::/0"] } } }),
+            2,
+            &["runtimeConfig.bandwidth.unshapedSubnets: [\"::/0\"] is not supported"],
+        ),
+        (
             json!({ "prevResult": null }),
             7,
             &["must be called as chained plugin"],
         ),
     ];
     refuse(&world, 2, &table);
+}
+
+/// What the kernel would refuse only after the shaping of before has made room.
+#[test]
+fn a_refused_rate_leaves_the_shaping_of_before() {
+    let Some(world) = World::new("refused-again") else {
+        return;
+    };
+    let configs = world.configs();
+    let pod = world.node.pod("pod");
+    let result = world.node.add_each(&configs[..2], &pod);
+    let base = with(&configs[2], "prevResult", &result);
+    let shaped = json!({
+        "ingressRate": 8_000_000, "ingressBurst": 800_000,
+        "egressRate": 8_000_000, "egressBurst": 800_000,
+    });
+    let shaped = changed(&base, &shaped);
+    world.node.call("bandwidth", "ADD", &pod, &shaped, &[]).ok();
+    let before = world.snapshot();
+    for (rate, burst) in [(1_u64 << 63, 1_u64 << 31), (u64::MAX, 1)] {
+        for direction in ["ingress", "egress"] {
+            let keys =
+                json!({ format!("{direction}Rate"): rate, format!("{direction}Burst"): burst });
+            let words = ["rate must be at most", direction, &rate.to_string()];
+            refuse_once(&world, &pod, &changed(&base, &keys), &[], 7, &words);
+            assert_eq!(world.snapshot(), before, "{keys}");
+        }
+    }
+    let subnets = json!({ "shapedSubnets": ["10.0.0.0/8"], "ingressRate": "x" });
+    let config = changed(&base, &subnets);
+    world.node.call("bandwidth", "DEL", &pod, &config, &[]).ok();
+    world.del("at the end", &configs, &pod, &[]);
+    world.expect_untouched("at the end");
 }
 
 #[test]
