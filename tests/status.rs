@@ -261,6 +261,7 @@ fn a_configuration_that_add_would_refuse() {
     for (config, code, word) in [
         (bridge("mtu", json!(-1)), 7, "mtu"),
         (bridge("dns", json!(5)), 6, "dns"),
+        (plugin("bandwidth", json!({ "dns": 5 })), 6, "dns"),
         (
             bridge(
                 "ipam",
