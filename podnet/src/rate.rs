@@ -1,5 +1,6 @@
 //! Rates as the command line says them.
 
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
@@ -22,13 +23,16 @@ impl FromStr for Rate {
             Some(digits) => (digits, 1_000_000_000),
             None => (text, 1),
         };
-        digits
-            .parse::<u64>()
-            .ok()
-            .and_then(|number| number.checked_mul(factor))
-            .filter(|rate| *rate > 0)
-            .map(Rate)
-            .ok_or_else(|| "expected bits per second as 500k, 10M or 1G, more than 0".to_owned())
+        let rate = match digits.parse::<u64>() {
+            Ok(number) => number.checked_mul(factor),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => None,
+            Err(_) => Some(0),
+        };
+        match rate {
+            Some(0) => Err("expected bits per second as 500k, 10M or 1G, more than 0".to_owned()),
+            Some(rate) => Ok(Rate(rate)),
+            None => Err(format!("expected at most {} bits per second", u64::MAX)),
+        }
     }
 }
 
@@ -77,6 +81,15 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Rate>().ok(), bits.map(Rate), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_allowed_is_said() {
+        let said = |text: &str| text.parse::<Rate>().unwrap_err();
+        for large in ["18446744073709551616", "18446744073709551G"] {
+            assert!(said(large).contains("at most 18446744073709551615"));
+        }
+        assert!(said("-1").contains("more than 0"));
     }
 
     #[test]

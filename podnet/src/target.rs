@@ -64,10 +64,10 @@ pub struct Asked {
     ports: Vec<Port>,
     /// What may reach the namespace, in bits per second, as 500k, 10M or 1G; 0.1 s of it (at
     /// least 128 KiB) may come at once
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     ingress: Option<Rate>,
     /// The same for what may leave it
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     egress: Option<Rate>,
     /// What the capabilities are given, as JSON; options win over it
     #[arg(long, value_name = "JSON", env = "CAP_ARGS")]
@@ -114,8 +114,22 @@ fn conf(netns: &Path, asked: &Asked) -> Result<RuntimeConf, Failure> {
         .map(|path| cleaned(&path))
         .map_err(|error| Failure::Usage(format!("{}: {error}", netns.display())))?;
     let container_id = asked.container_id.clone();
+    let container_id = container_id.unwrap_or_else(|| id_of(&netns));
+    // The plugins would refuse them, but none is to be called for that.
+    if !cni::is_identifier(&container_id) {
+        return Err(Failure::Usage(format!(
+            "--container-id {container_id:?}: expected a letter or digit, then letters, digits, \
+             `_`, `.` and `-`"
+        )));
+    }
+    if !net::link::is_name(&asked.ifname) {
+        return Err(Failure::Usage(format!(
+            "--ifname (CNI_IFNAME) {:?} cannot be an interface's name",
+            asked.ifname
+        )));
+    }
     Ok(RuntimeConf {
-        container_id: container_id.unwrap_or_else(|| id_of(&netns)),
+        container_id,
         netns: Some(netns),
         ifname: asked.ifname.clone(),
         args: parse_args(asked.args.as_deref().unwrap_or_default()).map_err(Failure::usage)?,

@@ -324,6 +324,21 @@ fn exit_statuses() {
             vec![],
             "port \"x\" is no number",
         ),
+        (
+            vec!["add", "n", netns, "--ingress", "-1"],
+            vec![],
+            "as 500k, 10M or 1G, more than 0",
+        ),
+        (
+            vec!["add", "n", netns, "--container-id", "a b"],
+            vec![],
+            "--container-id \"a b\": expected",
+        ),
+        (
+            vec!["del", "n", netns],
+            vec![("CNI_IFNAME", "a/b")],
+            "--ifname (CNI_IFNAME) \"a/b\"",
+        ),
         (vec!["add", "n"], vec![], "NETNS"),
     ] {
         let output = node.podnet(&words, &environment);
