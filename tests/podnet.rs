@@ -6,9 +6,12 @@
 )]
 
 use std::fs;
-use std::process::Command;
+use std::io::Read as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use lab::{Namespace, Snapshot};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tests::{Answer, Node, address, binary_folder, with};
 
@@ -258,6 +261,60 @@ fn the_versions_of_a_chain() {
     assert_eq!(answer.status, 1);
     let told = answer.json["portmap"]["error"].as_str().unwrap();
     assert!(told.contains("failed to find plugin"), "{told}");
+}
+
+/// What the demo of that process has left, by name.
+fn left_of(demo: u32) -> Vec<String> {
+    let own = format!("lab-demo-{demo}-");
+    let folders = [std::env::temp_dir(), "/run/netns".into()];
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    entries
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap_or_default())
+        .filter(|name| name.starts_with(&own))
+        .collect()
+}
+
+/// Starts the demo, reads its first line, and gives it to `end`; its exit status, and what it said
+/// on standard error.
+fn ended_demo(end: fn(&mut Child, ChildStdout)) -> (Option<i32>, String) {
+    let mut demo = Command::new(binary_folder().join("podnet"))
+        .arg("demo")
+        .arg("--cni-path")
+        .arg(binary_folder())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = demo.stdout.take().unwrap();
+    let mut byte = [0];
+    while byte != *b"\n" {
+        output.read_exact(&mut byte).unwrap();
+    }
+    assert_ne!(left_of(demo.id()), [""; 0]);
+    end(&mut demo, output);
+    let id = demo.id();
+    let output = demo.wait_with_output().unwrap();
+    assert_eq!(left_of(id), [""; 0]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_demo_that_is_ended_leaves_nothing() {
+    if Node::new("ended").is_none() {
+        return;
+    }
+    let (status, said) = ended_demo(|demo, _output| {
+        let demo = Pid::from_raw(demo.id().try_into().unwrap());
+        kill(demo, Signal::SIGTERM).unwrap();
+    });
+    assert_eq!((status, said.as_str()), (Some(143), ""));
+    // As by `head -1`.
+    let (status, said) = ended_demo(|_, output| drop(output));
+    assert_eq!((status, said.as_str()), (Some(141), ""));
 }
 
 #[test]

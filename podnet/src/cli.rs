@@ -145,7 +145,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
             }
         }
         Command::Demo(options) => {
-            let holds = demo::run(options).map_err(|error| Failure::Failed(error.to_string()))?;
+            let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
                 return Ok(ExitCode::FAILURE);
             }
@@ -158,8 +158,17 @@ fn say(text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
     }
-    writeln!(io::stdout(), "{}", text.trim_end())
-        .map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")))
+    writeln!(io::stdout(), "{}", text.trim_end()).map_err(|error| Failure::of_output(&error))
+}
+
+fn of_demo(error: Box<dyn std::error::Error>) -> Failure {
+    if let Some(interrupted) = error.downcast_ref::<demo::Interrupted>() {
+        return Failure::Ended(interrupted.exit_status());
+    }
+    match error.downcast_ref::<io::Error>() {
+        Some(output) if output.kind() == io::ErrorKind::BrokenPipe => Failure::of_output(output),
+        _ => Failure::Failed(error.to_string()),
+    }
 }
 
 #[cfg(test)]

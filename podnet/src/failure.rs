@@ -1,6 +1,7 @@
 //! Why a command fails, and the exit status that says so.
 
 use std::fmt::Display;
+use std::io;
 use std::process::ExitCode;
 
 /// Why a command fails.
@@ -10,7 +11,12 @@ pub enum Failure {
     Failed(String),
     /// Exit status 2: options, environment or configuration are wrong; no plugin was called.
     Usage(String),
+    /// That exit status, and no word: a signal came, or nobody reads what is said.
+    Ended(u8),
 }
+
+/// As shells tell it: 128 and the signal's number.
+const BY_SIGPIPE: u8 = 128 + 13;
 
 impl Failure {
     /// Options, environment or configuration are wrong.
@@ -18,11 +24,20 @@ impl Failure {
         Failure::Usage(reason.to_string())
     }
 
+    /// Standard output cannot be written to. Who reads no further wants to hear nothing of it.
+    pub fn of_output(error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Ended(BY_SIGPIPE),
+            _ => Failure::Failed(format!("cannot write to standard output: {error}")),
+        }
+    }
+
     /// Says it on standard error.
     pub fn report(&self) -> ExitCode {
         let (text, status) = match self {
             Failure::Failed(text) => (text, 1),
             Failure::Usage(text) => (text, 2),
+            Failure::Ended(status) => return ExitCode::from(*status),
         };
         eprintln!("podnet: {text}");
         ExitCode::from(status)

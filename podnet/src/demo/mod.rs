@@ -2,6 +2,7 @@
 //! and a line for each thing that is shown to work.
 
 mod chain;
+mod interrupt;
 mod report;
 mod steps;
 mod verdict;
@@ -11,6 +12,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use chain::Chain;
+use interrupt::Interrupt;
+pub use interrupt::Interrupted;
 use lab::Snapshot;
 use report::Report;
 use steps::{Attached, STEPS};
@@ -54,9 +57,9 @@ pub struct Options {
 /// Runs the demo; true where every line holds.
 ///
 /// # Errors
-/// The lab could not be made, or standard output is gone: nothing was shown.
+/// The lab could not be made, standard output is gone, or a signal came ([`Interrupted`]).
 pub fn run(options: &Options) -> Outcome<bool> {
-    let mut report = Report::new();
+    let mut report = Report::new(Interrupt::catch()?);
     if lab::rootless::enter()? && options.keep {
         return Err("--keep needs root: an ordinary user's namespaces end with the program".into());
     }

@@ -3,36 +3,42 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::Outcome;
+use super::interrupt::Interrupt;
 use super::verdict::Measured;
 
 /// Back to the begin of a terminal's line, and empties it.
 const ERASE: &str = "\r\x1b[K";
 
-/// Writes a line for each step, and on a terminal what is being done meanwhile.
+/// Writes a line for each step, and on a terminal what is being done meanwhile. Once a signal has
+/// come, it writes nothing more, and fails.
 pub(super) struct Report {
     out: Box<dyn Write>,
     terminal: bool,
+    interrupt: Interrupt,
     lines: usize,
     failed: Vec<&'static str>,
 }
 
 impl Report {
-    pub(super) fn new() -> Report {
+    pub(super) fn new(interrupt: Interrupt) -> Report {
         Report {
             out: Box::new(io::stdout()),
             terminal: io::stdout().is_terminal(),
+            interrupt,
             lines: 0,
             failed: Vec::new(),
         }
     }
 
     pub(super) fn say(&mut self, text: &str) -> Outcome<()> {
+        self.interrupt.check()?;
         writeln!(self.out, "{text}")?;
         Ok(())
     }
 
     /// The progress line, which the next line overwrites.
     pub(super) fn begin(&mut self, what: &str) -> Outcome<()> {
+        self.interrupt.check()?;
         if self.terminal {
             write!(self.out, "{ERASE}...     {what}")?;
             self.out.flush()?;
@@ -41,6 +47,7 @@ impl Report {
     }
 
     pub(super) fn end(&mut self, what: &'static str, outcome: Outcome<Measured>) -> Outcome<()> {
+        self.interrupt.check()?;
         let measured = outcome.unwrap_or_else(|error| Measured::new(false, error.to_string()));
         let erase = if self.terminal { ERASE } else { "" };
         writeln!(self.out, "{erase}{}", line(what, &measured))?;
@@ -86,6 +93,7 @@ mod tests {
         let mut report = Report {
             out: Box::new(io::sink()),
             terminal: false,
+            interrupt: Interrupt::default(),
             lines: 0,
             failed: Vec::new(),
         };
