@@ -33,7 +33,7 @@ pub fn write(path: &str, value: &str) -> Result<Option<String>> {
     Ok(written.map(|()| old))
 }
 
-/// Whether [`write`] would do, without a change: the value is so already, or the file can be written.
+/// Whether [`write()`] would do, without a change: the value is so already, or the file can be written.
 ///
 /// # Errors
 /// The file system's, naming the sysctl.
