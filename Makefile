@@ -9,6 +9,8 @@ PREFIX       ?= /opt/cni/bin
 DESTDIR      ?=
 PLUGINS      := bridge-lite portmap-lite bandwidth-lite host-local-lite
 BINARIES     := $(PLUGINS) podnet
+# Beside what `install` puts there.
+INSTALLED    := .cni-lite-installed
 # Where `build` leaves the binaries, whatever the target they were built for.
 BIN          := target/bin
 
@@ -44,7 +46,7 @@ deps: toolchain
 	fi
 
 toolchain:
-	@found=$$(rustc --version 2>/dev/null | sed 's/^rustc \([0-9.]*\).*/\1/') || true; \
+	@found=$$(rustc --version 2>/dev/null | sed -n 's/^rustc \([0-9][0-9]*\.[0-9.]*\).*/\1/p') || true; \
 	if [[ -z "$$found" ]] || ! command -v cargo >/dev/null; then \
 	    echo "make: no Rust toolchain: cargo and rustc $(RUST_VERSION) or newer are needed (https://rustup.rs)" >&2; exit 1; \
 	fi; \
@@ -88,24 +90,33 @@ lint: deps
 
 # A running plugin's file cannot be written ("text file busy"), and a half-written one must not be
 # run: each is put beside its place and renamed. STANDARD_NAMES=1 also puts the plugins under the
-# names that existing conflists use.
+# names that existing conflists use. What is put there is listed with its checksum, so that
+# `uninstall` knows it again, also after an install of a newer version without standard names.
 install: build
-	@mkdir -p "$(DESTDIR)$(PREFIX)"; \
-	put() { install -m 0755 "$$1" "$(DESTDIR)$(PREFIX)/.$$2.new"; mv -f "$(DESTDIR)$(PREFIX)/.$$2.new" "$(DESTDIR)$(PREFIX)/$$2"; echo "$(DESTDIR)$(PREFIX)/$$2"; }; \
+	@folder="$(DESTDIR)$(PREFIX)"; list="$$folder/$(INSTALLED)"; mkdir -p "$$folder"; \
+	ours() { [[ -f "$$list" ]] && grep -qxF "$$(cd "$$folder" && sha256sum "$$1")" "$$list"; }; \
+	put() { \
+	    [[ ! -e "$$folder/$$2" ]] || [[ "$$2" == *-lite || "$$2" == podnet ]] || ours "$$2" || echo "replaced another's $$folder/$$2"; \
+	    install -m 0755 "$$1" "$$folder/.$$2.new"; mv -f "$$folder/.$$2.new" "$$folder/$$2"; echo "$$folder/$$2"; \
+	    { [[ ! -f "$$list" ]] || awk -v name="$$2" '$$2 != name' "$$list"; (cd "$$folder" && sha256sum "$$2"); } >"$$list.new"; \
+	    mv -f "$$list.new" "$$list"; \
+	}; \
 	for plugin in $(PLUGINS); do \
 	    put $(BIN)/$$plugin $$plugin; \
 	    [[ -z "$(STANDARD_NAMES)" ]] || put $(BIN)/$$plugin $${plugin%-lite}; \
 	done; \
 	put $(BIN)/podnet podnet
 
-# A plugin under its standard name is removed only where it is ours.
+# A plugin under its standard name is removed only where it is what `install` has put there.
 uninstall:
-	@for plugin in $(PLUGINS); do \
-	    own="$(DESTDIR)$(PREFIX)/$$plugin"; standard="$(DESTDIR)$(PREFIX)/$${plugin%-lite}"; \
-	    ! cmp -s "$$own" "$$standard" || rm -f "$$standard"; \
-	    rm -f "$$own"; \
+	@folder="$(DESTDIR)$(PREFIX)"; list="$$folder/$(INSTALLED)"; \
+	for plugin in $(PLUGINS); do \
+	    standard="$${plugin%-lite}"; \
+	    [[ ! -f "$$list" || ! -f "$$folder/$$standard" ]] || ! grep -qxF "$$(cd "$$folder" && sha256sum "$$standard")" "$$list" \
+	        || rm -f "$$folder/$$standard"; \
+	    rm -f "$$folder/$$plugin"; \
 	done; \
-	rm -f "$(DESTDIR)$(PREFIX)/podnet"
+	rm -f "$$folder/podnet" "$$list"
 
 clean:
 	cargo clean
