@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use tests::{Attached, Damage, expect_none, kind, sh, with};
+use tests::{Attached, Damage, Node, expect_none, kind, sh, with};
 
 const IPV4: &str = "10-k8nd.conflist";
 
@@ -298,6 +298,28 @@ fn additions_of_others_are_fine() {
     node.del(list, &neighbour).unwrap();
     failed.extend(attached.check().err());
     expect_none(failed);
+}
+
+/// The kernel makes no route of its own to 0.0.0.0/0, and one to ::/0.
+#[test]
+fn what_is_in_the_network_of_everything_passes() {
+    for (subnet, gateway, first) in [
+        ("0.0.0.0/0", "10.1.0.1", "10.1.0.2"),
+        ("::/0", "fd00::1", "fd00::2"),
+    ] {
+        let Some(node) = Node::new("check-everything") else {
+            return;
+        };
+        let mut ipam = json!({ "type": "host-local", "subnet": subnet, "dataDir": node.data });
+        ipam["gateway"] = json!(gateway);
+        ipam["rangeStart"] = json!(first);
+        let config = node.bridge_config(json!({ "ipam": ipam }));
+        let pod = node.pod("pod");
+        let added = node.call("bridge", "ADD", &pod, &config, &[]);
+        let config = with(&config, "prevResult", added.ok());
+        node.call("bridge", "CHECK", &pod, &config, &[]).ok();
+        node.call("bridge", "DEL", &pod, &config, &[]).ok();
+    }
 }
 
 #[test]
