@@ -2,7 +2,8 @@
 //!
 //! Each plugin sees the same pod by the same `CNI_NETNS` ([`netns`]) and at the same veth pair
 //! ([`pair`]), knows links again from results in the same way ([`link`]), and marks its own in the
-//! same way ([`marks`]). [`rules`] says what errors of NAT rules are to the runtime. What a plugin makes of them is its own.
+//! same way ([`marks`]). [`rules`] says whose NAT rules are, and what their
+//! errors are to the runtime. What a plugin makes of them is its own.
 
 pub mod link;
 pub mod marks;
@@ -12,4 +13,4 @@ pub mod rules;
 
 pub use marks::Marks;
 pub use pair::Pair;
-pub use rules::RulesContext;
+pub use rules::{RulesContext, owner};

@@ -1,8 +1,18 @@
-//! What the firewall's errors are to the runtime.
+//! Whose NAT rules are, and what the firewall's errors are to the runtime.
 
 use std::fmt;
 
-use cni::{Error, code};
+use cni::{Attachment, Error, code};
+use firewall::Owner;
+
+/// Whose the rules of an attachment are.
+pub fn owner(attachment: &Attachment) -> Owner<'_> {
+    Owner {
+        network: &attachment.network,
+        container_id: &attachment.container_id,
+        ifname: &attachment.ifname,
+    }
+}
 
 /// [`cni::Context`] for the errors of rules, which may pass by themselves.
 pub trait RulesContext<T> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use attached::{RulesContext, link};
+use attached::{RulesContext, link, owner};
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
 use firewall::{Family, masquerade};
 use net::{Errno, Link, Netlink, PortFlags, Veth};
@@ -10,11 +10,11 @@ use net::{Errno, Link, Netlink, PortFlags, Veth};
 use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::identity::Identity;
+use crate::ipam;
 use crate::names;
 use crate::place::Place;
 use crate::pod;
 use crate::want::Want;
-use crate::{ipam, owner};
 
 /// A busy node may take long to bring a port up; a pod without one would be of no use.
 const PORT_UP: Duration = Duration::from_secs(10);

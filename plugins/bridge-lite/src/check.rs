@@ -1,16 +1,16 @@
 //! CHECK: reads what there is and has [`compare`] compare it with what ADD made.
 
-use attached::RulesContext;
+use attached::{RulesContext, owner};
 use cni::{AddResult, Command, Context, Error, Request};
 use firewall::masquerade;
 use net::{Link, Netlink};
 
 use crate::compare::{self, Previous};
 use crate::config::BridgeConfig;
+use crate::hand_on;
 use crate::place::Place;
 use crate::sysctls::{Need, Sysctl};
 use crate::want::Want;
-use crate::{hand_on, owner};
 
 /// Whether all is as ADD made it.
 pub fn check(request: &Request) -> Result<(), Error> {

@@ -1,9 +1,9 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong, and goes on after an
 //! error.
 
-use attached::RulesContext;
 use attached::marks::is_unmarked;
 use attached::pair::{self, Pair};
+use attached::{RulesContext, owner};
 use cni::{Command, Context, Error, Request};
 use firewall::masquerade;
 use ipnet::IpNet;
@@ -11,7 +11,7 @@ use net::{Link, Netlink};
 
 use crate::config::DelConfig;
 use crate::identity::Identity;
-use crate::{ipam, owner};
+use crate::ipam;
 
 /// Unmakes the attachment. The address is released last, when nothing uses it any more, and also
 /// where something else could not be removed.

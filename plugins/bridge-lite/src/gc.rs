@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use attached::{RulesContext, marks};
+use attached::{RulesContext, marks, owner};
 use cni::{Attachment, Command, Context, Error, Request};
 use firewall::{Owner, masquerade};
 use net::{Link, Netlink};
 
+use crate::hand_on;
 use crate::identity::Identity;
-use crate::{hand_on, owner};
 
 /// Unmakes what is of the network and of no valid attachment. Addresses are released last, when
 /// nothing uses them any more, and also where something else could not be removed.

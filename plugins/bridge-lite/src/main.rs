@@ -22,8 +22,7 @@ mod want;
 
 use std::process::ExitCode;
 
-use cni::{AddResult, Attachment, Command, Delegate, Error, Plugin, Request};
-use firewall::Owner;
+use cni::{AddResult, Command, Delegate, Error, Plugin, Request};
 
 struct BridgePlugin;
 
@@ -66,13 +65,4 @@ fn ipam(request: &Request) -> Result<Option<Delegate>, Error> {
 /// Calls the IPAM plugin, if there is one, with the same verb.
 fn hand_on(command: Command, request: &Request) -> Result<(), Error> {
     ipam(request)?.map_or(Ok(()), |ipam| ipam.call(command, request))
-}
-
-/// Whose the masquerade rules are.
-fn owner(attachment: &Attachment) -> Owner<'_> {
-    Owner {
-        network: &attachment.network,
-        container_id: &attachment.container_id,
-        ifname: &attachment.ifname,
-    }
 }

@@ -1,11 +1,11 @@
 //! ADD: looks at everything first, then makes the rules.
 
-use attached::RulesContext;
+use attached::{RulesContext, owner};
 use cni::{AddResult, Error, Request, Undo};
 use firewall::{Family, hostport};
 
 use crate::config::PortmapConfig;
-use crate::{localnet, owner, pod, stale};
+use crate::{localnet, pod, stale};
 
 /// Makes the ports lead to the pod and hands the previous result on.
 pub fn add(request: &Request) -> Result<AddResult, Error> {

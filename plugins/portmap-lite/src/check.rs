@@ -1,11 +1,11 @@
 //! CHECK: whether all that ADD made is there.
 
-use attached::RulesContext;
+use attached::{RulesContext, owner};
 use cni::{Error, Request};
 use firewall::hostport;
 
 use crate::config::PortmapConfig;
-use crate::{localnet, owner, pod};
+use crate::{localnet, pod};
 
 /// Compares rules and sysctl with what ADD makes of the same request.
 pub fn check(request: &Request) -> Result<(), Error> {

@@ -1,11 +1,11 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong.
 
-use attached::RulesContext;
+use attached::{RulesContext, owner};
 use cni::{Error, Request};
 use firewall::hostport;
 
 use crate::config::told_mappings;
-use crate::{owner, pod, stale};
+use crate::{pod, stale};
 
 /// Removes the rules, then the flows that they had made. The ports come from the rules themselves,
 /// and from the request in case that somebody else has removed the rules.

@@ -1,11 +1,11 @@
 //! GC: removes what attachments that are no more have left, and looks at no value of the
 //! configuration.
 
-use attached::RulesContext;
+use attached::{RulesContext, owner};
 use cni::{Error, Request};
 use firewall::{Owner, hostport};
 
-use crate::{owner, stale};
+use crate::stale;
 
 /// Removes the rules of the network that are of no valid attachment, then the flows that they had
 /// made, also where some of the rules could not be removed.

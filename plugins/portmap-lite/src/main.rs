@@ -16,8 +16,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use cni::{AddResult, Attachment, Error, Plugin, Request};
-use firewall::Owner;
+use cni::{AddResult, Error, Plugin, Request};
 
 struct PortmapPlugin;
 
@@ -47,13 +46,4 @@ impl Plugin for PortmapPlugin {
 
 fn main() -> ExitCode {
     cni::run(&PortmapPlugin)
-}
-
-/// Whose the rules are.
-fn owner(attachment: &Attachment) -> Owner<'_> {
-    Owner {
-        network: &attachment.network,
-        container_id: &attachment.container_id,
-        ifname: &attachment.ifname,
-    }
 }
