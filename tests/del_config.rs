@@ -249,22 +249,28 @@ fn without_the_ipam_plugin_the_error_names_the_reservation() {
     let Some(world) = World::new("del-no-ipam") else {
         return;
     };
-    let (pod, configs) = world.pod("pod");
     let empty = world.node.folder().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let path = empty.display().to_string();
-    let answers = world.node.del_each(&configs, &pod, &[("CNI_PATH", &path)]);
-    let failed = failures(&answers);
-    assert_eq!(failed.len(), 1, "{answers:?}");
-    let (code, message) = failed[0].error();
-    assert_eq!(code, 4, "{message}");
-    for words in ["\"host-local\"", &path, "k8nd-pod-network/pod/eth0"] {
-        assert!(message.contains(words), "{words}: {message}");
+    let empty = empty.display().to_string();
+    let cases = [
+        (&*empty, ["\"host-local\"", &*empty]),
+        ("", ["\"host-local\"", "no paths provided"]),
+    ];
+    for (at, (path, words)) in cases.into_iter().enumerate() {
+        let (pod, configs) = world.pod(&format!("pod{at}"));
+        let answers = world.node.del_each(&configs, &pod, &[("CNI_PATH", path)]);
+        let failed = failures(&answers);
+        assert_eq!(failed.len(), 1, "{answers:?}");
+        let (code, message) = failed[0].error();
+        assert_eq!(code, 4, "{message}");
+        let whose = format!("k8nd-pod-network/pod{at}/eth0");
+        for words in [words[0], words[1], &whose] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+        let left = world.left();
+        assert_eq!(left.to_string().trim(), reservation(&configs, &pod));
+        world.del("with it", &configs, &pod, &[]);
     }
-    let left = world.left();
-    assert_eq!(left.to_string().trim(), reservation(&configs, &pod));
-
-    world.del("with it", &configs, &pod, &[]);
     world.expect_untouched("with it");
 }
 

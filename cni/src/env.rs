@@ -124,7 +124,11 @@ impl Env {
         if attachment && !ifname.is_empty() {
             validate_ifname(&ifname)?;
         }
-        let path = need("CNI_PATH", command != Command::Version);
+        // DEL does without: what needs no other plugin can be cleaned all the same.
+        let path = need(
+            "CNI_PATH",
+            !matches!(command, Command::Version | Command::Del),
+        );
         if !missing.is_empty() {
             let names = missing.join(",");
             return Err(invalid(format!("required env variables [{names}] missing")));
@@ -333,7 +337,7 @@ mod tests {
         let cases = [
             (Command::Add, Some(all)),
             (Command::Check, Some(all)),
-            (Command::Del, Some("CNI_CONTAINERID,CNI_IFNAME,CNI_PATH")),
+            (Command::Del, Some("CNI_CONTAINERID,CNI_IFNAME")),
             (Command::Gc, Some("CNI_PATH")),
             (Command::Status, Some("CNI_PATH")),
             (Command::Version, None),

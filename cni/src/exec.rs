@@ -28,7 +28,8 @@ pub(crate) fn find(kind: &str, path: &[PathBuf]) -> Result<PathBuf, Error> {
     }
     let missing = |msg: String| Error::new(code::INVALID_ENVIRONMENT, msg).details("CNI_PATH");
     if path.is_empty() {
-        return Err(missing("no paths provided".to_owned()));
+        return Err(missing("no paths provided".to_owned())
+            .details(format!("CNI_PATH, to look for plugin {kind:?} in")));
     }
     path.iter()
         .map(|folder| folder.join(kind))
