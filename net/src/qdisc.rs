@@ -1,6 +1,8 @@
 //! Queueing disciplines: tbf and ingress.
 
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -140,7 +142,7 @@ impl Netlink {
             .attributes
             .push(TcAttribute::Kind("ingress".to_owned()));
         let doing = format_args!("delete ingress qdisc of link {index}");
-        match self.delete_qdisc(message, doing) {
+        match while_busy(|| self.delete_qdisc(message.clone(), doing)) {
             // The one that is there is of another kind.
             Err(error) if error.is(Errno::EINVAL) => Ok(()),
             result => result,
@@ -151,6 +153,19 @@ impl Netlink {
         let message = RouteNetlinkMessage::DelQueueDiscipline(message);
         ignore_absence(self.change(message, 0, doing))
     }
+}
+
+/// Tries again, for a fifth of a second at most, while another's request for a filter of the qdisc
+/// is under way: the kernel answers EBUSY then, and has no event for its end (`qdisc_graft` of
+/// net/sched/sch_api.c).
+fn while_busy(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    for _ in 0..40 {
+        match attempt() {
+            Err(error) if error.is(Errno::EBUSY) => thread::sleep(Duration::from_millis(5)),
+            result => return result,
+        }
+    }
+    attempt()
 }
 
 /// Turns "there is no such object, or not even its link" into success.
@@ -197,7 +212,36 @@ fn kind(message: &TcMessage) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_psched;
+    use super::*;
+
+    fn refused(errno: Errno) -> Result<()> {
+        Err(Error::Kernel {
+            doing: "delete".to_owned(),
+            errno: errno as i32,
+            text: String::new(),
+        })
+    }
+
+    #[test]
+    fn what_is_busy_is_tried_again_and_nothing_else() {
+        let attempts = |answer: &dyn Fn(u32) -> Result<()>| {
+            let mut count = 0;
+            let result = while_busy(|| {
+                count += 1;
+                answer(count)
+            });
+            (count, result.err().and_then(|error| error.errno()))
+        };
+        let free_at_the_third = |count: u32| match count {
+            3 => Ok(()),
+            _ => refused(Errno::EBUSY),
+        };
+        assert_eq!(attempts(&free_at_the_third), (3, None));
+        let other = |_| refused(Errno::EPERM);
+        assert_eq!(attempts(&other), (1, Some(Errno::EPERM as i32)));
+        let (count, errno) = attempts(&|_| refused(Errno::EBUSY));
+        assert_eq!((count, errno), (41, Some(Errno::EBUSY as i32)));
+    }
 
     #[test]
     fn ticks_as_tc_reads_them() {
