@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use attached::{RulesContext, link, owner};
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
-use firewall::{Family, masquerade};
+use firewall::{Backend, Family, masquerade};
 use net::{Errno, Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
@@ -27,7 +27,9 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let links = Want::links(&config, &attachment);
     let place = Place::open(request)?;
     let ipam = ipam(request)?;
+    let masquerade_by = config.masquerade();
     look(&place, &links)?;
+    can_masquerade(masquerade_by)?;
 
     let mut undo = Undo::new();
     let want = match &ipam {
@@ -40,9 +42,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     };
     let replaced = bridge::addresses_to_replace(&place.node, &want)?;
     let addresses = want.pod_addresses();
-    let translated = config.ip_masq && config.layer3;
-    if translated {
-        masquerade::preflight(config.masq_backend(), &addresses).rules_context("ipMasq: true")?;
+    if let Some(backend) = masquerade_by {
+        masquerade::preflight(backend, &addresses).rules_context("ipMasq: true")?;
     }
 
     let bridge = bridge::ensure(&place.node, &want, &replaced)?;
@@ -51,10 +52,10 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         sysctl.set()?;
     }
     pod::configure(&place, &want)?;
-    if translated {
+    if let Some(backend) = masquerade_by {
         // Also where it fails half-way, as by a tool that was killed.
         undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
-        masquerade::add(config.masq_backend(), owner(&attachment), &addresses)
+        masquerade::add(backend, owner(&attachment), &addresses)
             .rules_context("failed to set up masquerade")?;
     }
     if config.container_up {
@@ -84,17 +85,15 @@ fn look(place: &Place, want: &Want) -> Result<(), Error> {
         let msg = format!("failed to make veth pair: {name:?} already exists and is not ours");
         return Err(Error::new(code::ALREADY_EXISTS, msg));
     }
-    can_masquerade(want.config)
+    Ok(())
 }
 
 /// Sees that masquerade is possible where it is asked for, be it for one family only.
-pub fn can_masquerade(config: &BridgeConfig) -> Result<(), Error> {
-    if !config.ip_masq || !config.layer3 {
-        return Ok(());
-    }
-    let backend = config.masq_backend();
-    let usable = |any| masquerade::preflight(backend, &[any]);
-    Family::any(usable).context("ipMasq: true")
+pub fn can_masquerade(by: Option<Backend>) -> Result<(), Error> {
+    by.map_or(Ok(()), |backend| {
+        let usable = |any| masquerade::preflight(backend, &[any]);
+        Family::any(usable).context("ipMasq: true")
+    })
 }
 
 fn taken(want: &Want) -> Error {

@@ -42,9 +42,9 @@ pub fn check(request: &Request) -> Result<(), Error> {
         .netns
         .enter(same)
         .context("failed to enter the pod")??;
-    if config.ip_masq && config.layer3 {
+    if let Some(backend) = config.masquerade() {
         let addresses = want.pod_addresses();
-        let checked = masquerade::check(config.masq_backend(), owner(&attachment), &addresses);
+        let checked = masquerade::check(backend, owner(&attachment), &addresses);
         match checked {
             Err(busy) if busy.is_busy() => Err(busy).rules_context("ipMasq: true")?,
             other => other.map_err(|error| Error::check(error.to_string()))?,

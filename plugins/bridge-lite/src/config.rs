@@ -157,9 +157,11 @@ impl BridgeConfig {
         Ok(config)
     }
 
-    /// By what traffic is masqueraded.
-    pub fn masq_backend(&self) -> Backend {
-        self.masq_backend.unwrap_or_else(Backend::of_node)
+    /// By what the pod's traffic is masqueraded; `None` where it is not. Where nobody has chosen the
+    /// node is looked at, so a verb asks once.
+    pub fn masquerade(&self) -> Option<Backend> {
+        let chosen = || self.masq_backend.unwrap_or_else(Backend::of_node);
+        (self.ip_masq && self.layer3).then(chosen)
     }
 
     /// Refuses what is fine key by key and makes no sense together.

@@ -20,7 +20,7 @@ pub fn status(request: &Request) -> Result<(), Error> {
     let node = Netlink::current().context("failed to open a netlink socket");
     let node = node.map_err(Error::not_available)?;
     let bridge = bridge::find(&node, &config.bridge).map_err(Error::not_available)?;
-    can_masquerade(&config).map_err(Error::not_available)?;
+    can_masquerade(config.masquerade()).map_err(Error::not_available)?;
     if config.is_gateway && config.layer3 {
         can_forward(&node, &config, bridge.as_ref())?;
     }
