@@ -1,7 +1,7 @@
 //! The kernel's network objects by netlink: one file per kind of object.
 //!
 //! A [`Netlink`] is one route socket of one namespace; its verbs are methods, grouped by kind in
-//! [`link`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. What belongs to
+//! [`link`], [`vlan`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. What belongs to
 //! the calling thread's namespace instead, whichever that is, are functions: [`sysctl`] and
 //! [`conntrack`]; [`netns`] enters and makes namespaces. Nothing here knows of CNI.
 
@@ -14,11 +14,13 @@ pub mod netns;
 pub mod qdisc;
 pub mod route;
 pub mod sysctl;
+pub mod vlan;
 
 pub use address::Address;
 pub use error::{Errno, Error, Result};
-pub use link::{Bridge, Link, Mac, PortFlags, Veth};
+pub use link::{Bridge, Filtering, Link, Mac, PortFlags, Veth};
 pub use netlink::Netlink;
 pub use netns::Netns;
 pub use qdisc::{Qdisc, Tbf};
 pub use route::Route;
+pub use vlan::Vlan;

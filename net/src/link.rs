@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    InfoBridgePort, InfoPortData, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
-    State,
+    InfoBridge, InfoBridgePort, InfoData, InfoPortData, LinkAttribute, LinkExtentMask, LinkFlags,
+    LinkInfo, LinkMessage, State,
 };
 use nix::errno::Errno;
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, MulticastGroup};
@@ -50,6 +50,18 @@ pub struct Link {
     pub tx_queue: u32,
     /// Flags of the bridge port, where it is one.
     pub port: Option<PortFlags>,
+    /// How a bridge deals with VLANs; `None` where it is none, or the kernel has no VLANs of
+    /// bridges (`CONFIG_BRIDGE_VLAN_FILTERING`).
+    pub vlans: Option<Filtering>,
+}
+
+/// How a bridge deals with VLANs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Filtering {
+    /// `IFLA_BR_VLAN_FILTERING`: a frame passes only between ports of its VLAN.
+    pub on: bool,
+    /// `IFLA_BR_VLAN_DEFAULT_PVID`: the VLAN that a port is of from the start; 0 for none.
+    pub default_pvid: u16,
 }
 
 /// Flags of a bridge port.
@@ -70,6 +82,8 @@ pub struct Bridge<'a> {
     pub mac: Option<Mac>,
     /// In bytes; `None` for the kernel's default.
     pub mtu: Option<u32>,
+    /// It filters by VLAN, which not every kernel can.
+    pub vlan_filtering: bool,
 }
 
 /// A veth pair to be made by one message: one end here, up; the other in another namespace, down.
@@ -232,10 +246,23 @@ impl Link {
                 LinkInfo::PortData(InfoPortData::BridgePort(infos)) => {
                     self.port = Some(port_flags(infos));
                 }
+                LinkInfo::Data(InfoData::Bridge(infos)) => self.vlans = filtering(infos),
                 _ => {}
             }
         }
     }
+}
+
+/// The kernel tells whether a bridge filters even where it cannot; the PVID only where it can.
+fn filtering(infos: &[InfoBridge]) -> Option<Filtering> {
+    let default_pvid = infos.iter().find_map(|info| match info {
+        InfoBridge::VlanDefaultPvid(id) => Some(*id),
+        _ => None,
+    })?;
+    Some(Filtering {
+        on: infos.contains(&InfoBridge::VlanFiltering(true)),
+        default_pvid,
+    })
 }
 
 fn port_flags(infos: &[InfoBridgePort]) -> PortFlags {

@@ -16,14 +16,14 @@ use crate::{Error, Netlink, Result};
 const IFLA_IFALIAS: u16 = 20;
 
 impl Netlink {
-    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] up type bridge`.
+    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] up type bridge [vlan_filtering 1]`.
     ///
     /// # Errors
-    /// The kernel's; EEXIST where the name is taken; [`Error::InvalidName`].
+    /// The kernel's; EEXIST where the name is taken, EOPNOTSUPP where it cannot filter by VLAN;
+    /// [`Error::InvalidName`].
     pub fn create_bridge(&self, bridge: &Bridge) -> Result<()> {
-        let message = with_basics(LinkBridge::new(bridge.name), bridge.mac, bridge.mtu).build();
         self.create(
-            message,
+            bridge_message(bridge),
             &[bridge.name],
             format_args!("create bridge {}", bridge.name),
         )
@@ -59,6 +59,18 @@ impl Netlink {
     pub fn set_up(&self, index: u32) -> Result<()> {
         let link = LinkUnspec::new_with_index(index).up();
         self.set(link.build(), format_args!("set link {index} up"))
+    }
+
+    /// Equivalent to `ip link set dev INDEX master BRIDGE`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_master(&self, index: u32, bridge: u32) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).controller(bridge);
+        self.set(
+            link.build(),
+            format_args!("make link {index} a port of link {bridge}"),
+        )
     }
 
     /// Equivalent to `ip link set dev INDEX promisc on`.
@@ -158,6 +170,14 @@ fn with_basics<T>(
     link
 }
 
+fn bridge_message(bridge: &Bridge) -> LinkMessage {
+    let mut link = LinkBridge::new(bridge.name);
+    if bridge.vlan_filtering {
+        link = link.vlan_filtering(true);
+    }
+    with_basics(link, bridge.mac, bridge.mtu).build()
+}
+
 /// Both ends in one message. The peer stays down: the kernel refuses one that is to be up.
 fn veth_message(veth: &Veth) -> LinkMessage {
     let peer = LinkMessageBuilder::<LinkUnspec>::new()
@@ -172,4 +192,37 @@ fn veth_message(veth: &Veth) -> LinkMessage {
         link = link.controller(bridge);
     }
     with_basics(link, veth.mac, veth.mtu).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::Emitable;
+
+    use super::*;
+
+    /// `ip link add br1 up type bridge vlan_filtering 1` sends this as RTM_NEWLINK, but that it does
+    /// not count the NUL after the kind.
+    #[rustfmt::skip]
+    const FILTERING_BRIDGE: [u8; 52] = [
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // ifi_family, ifi_type, ifi_index
+        0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, // ifi_flags, ifi_change: IFF_UP
+        0x08, 0x00, 0x03, 0x00, 0x62, 0x72, 0x31, 0x00, // IFLA_IFNAME br1
+        0x1c, 0x00, 0x12, 0x00, // IFLA_LINKINFO
+        0x0b, 0x00, 0x01, 0x00, 0x62, 0x72, 0x69, 0x64, 0x67, 0x65, 0x00, 0x00, // bridge
+        0x0c, 0x00, 0x02, 0x00, // IFLA_INFO_DATA
+        0x05, 0x00, 0x07, 0x00, 0x01, 0x00, 0x00, 0x00, // IFLA_BR_VLAN_FILTERING 1
+    ];
+
+    #[test]
+    fn a_filtering_bridge_is_packed_as_ip_does() {
+        let message = bridge_message(&Bridge {
+            name: "br1",
+            mac: None,
+            mtu: None,
+            vlan_filtering: true,
+        });
+        let mut bytes = vec![0; message.buffer_len()];
+        message.emit(&mut bytes);
+        assert_eq!(bytes, FILTERING_BRIDGE);
+    }
 }

@@ -15,6 +15,8 @@ fn bridge_and_veth_read_back_as_made() {
         kind: "bridge".to_owned(),
         up: true,
         tx_queue: 1000,
+        // Only where the kernel has them.
+        vlans: lab.bridge.vlans,
         ..Link::default()
     };
     assert_eq!(lab.bridge, bridge);
@@ -73,6 +75,7 @@ fn defaults_where_nothing_is_asked() {
         name: "br0",
         mac: None,
         mtu: None,
+        vlan_filtering: false,
     })
     .expect("bridge");
     assert_eq!(link(&node, "br0").mtu, 1500);
@@ -101,6 +104,7 @@ fn a_taken_name_is_refused_and_leaves_nothing() {
         name: "br0",
         mac: None,
         mtu: None,
+        vlan_filtering: false,
     };
     let error = lab.node.create_bridge(&bridge).expect_err("taken");
     assert_eq!(error.errno(), Some(eexist));
@@ -137,6 +141,7 @@ fn a_name_that_cannot_be_is_named() {
             name,
             mac: None,
             mtu: None,
+            vlan_filtering: false,
         };
         let error = node.create_bridge(&bridge).expect_err(name);
         assert!(

@@ -12,6 +12,7 @@ mod namespaces;
 mod qdiscs;
 mod routes;
 mod sysctls;
+mod vlans;
 
 use net::{Bridge, Link, Mac, Netlink, Netns, Veth};
 
@@ -50,6 +51,7 @@ impl Lab {
             name: "br0",
             mac: Some(BRIDGE_MAC),
             mtu: Some(1400),
+            vlan_filtering: false,
         };
         node.create_bridge(&bridge).expect("bridge");
         let bridge = link(&node, "br0");

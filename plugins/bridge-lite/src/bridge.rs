@@ -123,6 +123,7 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
         name,
         mac: Some(random_mac()),
         mtu: want.config.mtu,
+        vlan_filtering: false,
     });
     match made {
         Err(error) if !error.is(Errno::EEXIST) => return Err(error).context(failed),
