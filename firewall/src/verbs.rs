@@ -7,6 +7,7 @@ use crate::garbage::Garbage;
 use crate::iptables::{Tool, Variant};
 use crate::lock::Lock;
 use crate::names;
+use crate::nft::nat;
 use crate::probe::{self, Names, Presence};
 use crate::rule::{Family, Listing, Rule};
 use crate::ruleset::{self, RuleSet};
@@ -179,13 +180,23 @@ fn delete_variant(
         }
         Err(_) => return Ok(Vec::new()),
     };
-    let removed = tool.change(|listing| {
+    let changed = tool.change(|listing| {
         let ours = leftovers.iter().filter(|left| left.is_ours(listing));
         ruleset::removal(listing, ours.map(|left| &left.chain))
-    })?;
+    });
+    let (certain, unsure) = by_certainty(leftovers);
+    let removed = match changed {
+        // It cannot list the table, or is broken. The kernel finds what is ours by its name, though
+        // not what only a listing can tell to be ours.
+        Err(refused @ Error::Refused { .. }) if variant == Variant::Nft => {
+            match nat::remove(family, &certain) {
+                Ok(()) if probe::chains(family, variant, &unsure) == Presence::Absent => Vec::new(),
+                _ => return Err(refused),
+            }
+        }
+        changed => changed?,
+    };
     // A program that is not of the variant that its name or place suggests has seen nothing.
-    let certain = leftovers.iter().filter(|left| left.only.is_none());
-    let certain: Vec<_> = certain.map(|left| left.chain.as_str()).collect();
     match probe::chains(family, variant, &certain) {
         Presence::Present => Err(still_there(
             &certain,
@@ -193,6 +204,17 @@ fn delete_variant(
         )),
         _ => Ok(removed),
     }
+}
+
+/// The names of the chains that are surely the attachment's, and of those that may be.
+fn by_certainty<'a>(leftovers: &'a [Leftover]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let names = |certain: bool| {
+        let of_kind = leftovers
+            .iter()
+            .filter(move |left| left.only.is_none() == certain);
+        of_kind.map(|left| left.chain.as_str()).collect()
+    };
+    (names(true), names(false))
 }
 
 /// Removes the garbage and all that leads to it, from the tables of both families and variants, each

@@ -79,6 +79,15 @@ impl TableName {
         self.message(0, NfTablesMessage::DeleteRule(RuleMessage { attributes }))
     }
 
+    /// `delete chain`, of one without rules.
+    pub fn delete_chain(&self, name: &str) -> Message {
+        let attributes = vec![
+            ChainAttribute::Table(self.name.to_owned()),
+            ChainAttribute::Name(name.to_owned()),
+        ];
+        self.message(0, NfTablesMessage::DeleteChain(ChainMessage { attributes }))
+    }
+
     /// `add rule`, behind all others of the chain. A shared rule has no comment.
     pub fn add_rule(&self, chain: &str, part: &Part, comment: &str) -> Message {
         let expressions = part.expressions.iter().cloned().map(Expressions::into);

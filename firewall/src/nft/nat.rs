@@ -1,12 +1,17 @@
-//! The table `nat`, which iptables of the nft variant keeps, looked at without starting it.
+//! The table `nat`, which iptables of the nft variant keeps, looked at without starting it, and
+//! cleaned where iptables cannot.
 
 use std::io;
 
-use netlink_packet_netfilter::nftables::{ChainAttribute, NfTablesMessage};
+use netlink_packet_netfilter::nftables::{
+    ChainAttribute, DataAttribute, Expressions, Immediate, NfTablesMessage, VerdictAttribute,
+};
 
+use super::listing::{self, FoundRule};
 use super::table::{TableName, proto_family};
-use super::verbs::is_without_nftables;
+use super::verbs::{self, is_without_nftables};
 use super::wire::{Object, Socket};
+use crate::Result;
 use crate::rule::Family;
 
 fn table(family: Family) -> TableName {
@@ -43,6 +48,46 @@ pub fn chains(family: Family) -> io::Result<Vec<String>> {
             .iter()
             .filter_map(|chain| name_in(chain, table(family).name))
             .collect())
+    })
+}
+
+/// Removes chains and all rules that lead to them. iptables lists nothing of a table to which
+/// another program has added what iptables has no words for; the kernel does.
+///
+/// # Errors
+/// The kernel's.
+pub fn remove(family: Family, names: &[&str]) -> Result<()> {
+    let doing = "nftables: delete";
+    let table = table(family);
+    let mut socket = verbs::open(doing)?;
+    verbs::change(&mut socket, doing, |socket| {
+        let mut chains = Vec::new();
+        for name in names {
+            if socket.get(&table.get_chain(name))?.is_some() {
+                chains.extend([table.flush_chain(name), table.delete_chain(name)]);
+            }
+        }
+        let rules = listing::rules(socket, table)?;
+        let to_them = rules.iter().filter(|rule| leads_to(rule, names));
+        let entries = to_them.map(|rule| table.delete_rule(&rule.chain, rule.handle));
+        Ok((entries.chain(chains).collect(), ()))
+    })
+}
+
+/// Whether a rule jumps or goes to one of the chains.
+fn leads_to(rule: &FoundRule, names: &[&str]) -> bool {
+    let of_verdict = |attribute: &Immediate| match attribute {
+        Immediate::Data(DataAttribute::Verdict(parts)) => parts.iter().any(|part| {
+            let VerdictAttribute::Chain(chain) = part else {
+                return false;
+            };
+            names.contains(&chain.as_str())
+        }),
+        _ => false,
+    };
+    rule.expressions.iter().any(|expression| match expression {
+        Expressions::Immediate(attributes) => attributes.iter().any(of_verdict),
+        _ => false,
     })
 }
 

@@ -92,7 +92,7 @@ fn first_batch(socket: &mut Socket, kind: &impl Kind) -> io::Result<Option<Vec<M
 
 /// Applies what `plan` makes, under the lock; again from the start where it was refused because of
 /// what others did in between.
-fn change<T>(
+pub(super) fn change<T>(
     socket: &mut Socket,
     doing: &str,
     mut plan: impl FnMut(&mut Socket) -> io::Result<(Vec<Message>, T)>,
@@ -226,7 +226,7 @@ pub fn check(kind: &impl Kind) -> Result<()> {
     Ok(())
 }
 
-fn open(doing: &str) -> Result<Socket> {
+pub(super) fn open(doing: &str) -> Result<Socket> {
     Socket::open().map_err(failed(doing))
 }
 

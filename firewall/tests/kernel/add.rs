@@ -5,7 +5,8 @@ use firewall::hostport::{self, Mark, Protocol};
 use firewall::{Error, Owner, masquerade};
 
 use crate::common::{
-    in_namespace, mapping, nets, owner, ports, put, rules_with, run, runs, save, script, tools,
+    count_runs, in_namespace, mapping, nets, owner, ports, put, rules_with, run, runs, save,
+    script, tools,
 };
 use crate::{COMMENT, DN, DNAT_COMMENT, MASQ, add_pod, check_pod, delete_pod};
 
@@ -257,5 +258,77 @@ fn a_resource_problem_is_tried_again() {
         masquerade::add(Iptables, owner("cont1"), &addresses).unwrap();
         assert_eq!(runs(), 4);
         masquerade::check(Iptables, owner("cont1"), &addresses).unwrap();
+    });
+}
+
+/// All that is to be done goes to a program in one batch.
+#[test]
+fn the_number_of_processes_does_not_grow_with_the_ports() {
+    in_namespace(|| {
+        count_runs();
+        let addresses = nets(&["10.1.2.2/24", "fd00::2/64"]);
+        let runs_of = |count: u16| {
+            let mappings: Vec<_> = (1..=count)
+                .map(|port| mapping(port, Protocol::Tcp, ""))
+                .collect();
+            let ports = ports(&mappings, &addresses);
+            let before = runs();
+            hostport::add(Iptables, owner("cont1"), &ports).unwrap();
+            let added = runs();
+            hostport::check(Iptables, owner("cont1"), &ports).unwrap();
+            let checked = runs();
+            let removed = hostport::delete(owner("cont1"), &[], true).unwrap();
+            assert_eq!(removed.len(), usize::from(count) * 2);
+            [added - before, checked - added, runs() - checked]
+        };
+        // What is shared comes with the first.
+        runs_of(1);
+        assert_eq!(runs_of(1000), runs_of(1));
+    });
+}
+
+const BUILT_IN: [&str; 3] = ["PREROUTING", "OUTPUT", "POSTROUTING"];
+
+/// A rule of somebody else's, of that number, at the end of each built-in chain or out of it.
+fn foreign(change: &str, number: u8) {
+    let number = number.to_string();
+    for chain in BUILT_IN {
+        let words = format!("-t nat {change} {chain} -p tcp --dport {number} -j RETURN");
+        run("iptables", &words.split(' ').collect::<Vec<_>>(), "");
+    }
+}
+
+#[test]
+fn rules_of_others_keep_their_places() {
+    in_namespace(|| {
+        let others = || rules_with("iptables", &["-j RETURN"]);
+        let expected = |last: u8| -> Vec<_> {
+            let rules = BUILT_IN.iter().flat_map(|chain| {
+                (1..=last).map(move |n| format!("-A {chain} -p tcp -m tcp --dport {n} -j RETURN"))
+            });
+            rules.collect()
+        };
+        // In front of what is shared, behind it, and behind what is a pod's.
+        foreign("-A", 1);
+        add_pod("other");
+        foreign("-A", 2);
+        let before = save("iptables");
+        add_pod("cont1");
+        foreign("-A", 3);
+        assert_eq!(others(), expected(3));
+        delete_pod("cont1");
+        assert_eq!(others(), expected(3));
+        foreign("-D", 3);
+        assert_eq!(save("iptables"), before);
+        // Nor does a repair move them.
+        for chain in ["PREROUTING", "OUTPUT"] {
+            let jump =
+                format!("-t nat -D {chain} -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT");
+            run("iptables", &jump.split(' ').collect::<Vec<_>>(), "");
+            add_pod("cont1");
+            delete_pod("cont1");
+            check_pod("other").unwrap();
+            assert_eq!(others(), expected(2), "{chain}");
+        }
     });
 }

@@ -211,6 +211,20 @@ pub fn script(path: &Path, what: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Counts the runs of all programs of the variant under their plain names.
+pub fn count_runs() {
+    let real = tools().join("real");
+    std::fs::create_dir(&real).unwrap();
+    for program in ["iptables", "ip6tables"] {
+        for suffix in ["", "-restore"] {
+            let name = format!("{program}{suffix}");
+            std::fs::rename(tools().join(&name), real.join(&name)).unwrap();
+            let run = format!("exec {} \"$@\"", real.join(&name).display());
+            script(&tools().join(&name), &run);
+        }
+    }
+}
+
 /// How often scripts were run.
 pub fn runs() -> usize {
     std::fs::read_to_string(tools().join("count")).map_or(0, |text| text.lines().count())

@@ -8,7 +8,7 @@ use crate::common::{
     break_tools, hide_tools, in_namespace, is_ordinary_user, mapping, nets, owner, rules_with, run,
     runs, save, variants,
 };
-use crate::{DN, MASQ, add_pod, check_pod, delete_pod};
+use crate::{COMMENT, DN, MASQ, add_pod, check_pod, delete_pod};
 
 #[test]
 fn four_deletes_of_one_pod_at_once_all_succeed() {
@@ -93,6 +93,68 @@ fn delete_removes_what_the_reference_left() {
         assert_eq!(hostport::delete(second, &sure, true).unwrap().len(), 3);
         masquerade::delete(second, &sure, true).unwrap();
         assert_eq!(rules_with("iptables", &[DN, MASQ]), [""; 0]);
+    });
+}
+
+/// The reference's first releases let a whole network into each pod's chain.
+#[test]
+fn delete_removes_what_led_a_whole_network_to_the_chain() {
+    in_namespace(|| {
+        add_pod("other");
+        let before = save("iptables");
+        add_pod("cont1");
+        let whole = format!("-A POSTROUTING -s 10.1.2.0/24 -m comment {COMMENT} -j {MASQ}");
+        let batch = format!("*nat\n{whole}\nCOMMIT\n");
+        run("iptables-restore", &["--noflush"], &batch);
+        delete_pod("cont1");
+        assert_eq!(save("iptables"), before);
+    });
+}
+
+/// iptables lists nothing of a table in which it does not understand something.
+#[test]
+fn delete_cleans_a_table_that_iptables_cannot_list() {
+    in_namespace(|| {
+        let Some(program) = lab::find_tool("nft") else {
+            return lab::skip("nft is not installed");
+        };
+        if variants().0 == "legacy" {
+            // There is nobody else who could write into its table.
+            return;
+        }
+        let program = program.to_str().unwrap();
+        let nft = |lines: &str| run(program, &["-f", "-"], lines);
+        add_pod("other");
+        add_pod("cont1");
+        for (family, address) in [("ip", "ipv4_addr"), ("ip6", "ipv6_addr")] {
+            nft(&format!(
+                "add map {family} nat foreign {{ type inet_service : {address}; }}\n\
+                 insert rule {family} nat POSTROUTING snat to tcp dport map @foreign\n"
+            ));
+        }
+        let checked = check_pod("other").unwrap_err().to_string();
+        assert!(checked.contains("incompatible"), "{checked}");
+        delete_pod("cont1");
+        delete_pod("cont1");
+        let left = nft("list ruleset\n");
+        assert!(!left.contains(DN) && !left.contains(MASQ), "{left}");
+        // What else is there stays.
+        for family in ["ip", "ip6"] {
+            let chain = run(
+                program,
+                &["-a", "list", "chain", family, "nat", "POSTROUTING"],
+                "",
+            );
+            let foreign = chain
+                .lines()
+                .find(|line| line.contains("@foreign"))
+                .unwrap();
+            let (_, handle) = foreign.rsplit_once("handle ").unwrap();
+            nft(&format!(
+                "delete rule {family} nat POSTROUTING handle {handle}\n"
+            ));
+        }
+        check_pod("other").unwrap();
     });
 }
 
