@@ -156,6 +156,15 @@ fn a_value_of_another_type_is_refused() {
 }
 
 #[test]
+fn a_range_outside_of_a_set_is_named_with_what_is_expected() {
+    let error = read(r#"{"ranges":[{"subnet":"10.1.0.0/24"}]}"#, "", "").unwrap_err();
+    assert_eq!(error.code, code::DECODING_FAILURE);
+    for part in ["ipam.ranges[0]", "map", "a sequence"] {
+        assert!(error.msg.contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
 fn requests_that_are_no_addresses_are_refused() {
     let ipam = r#"{"subnet":"10.1.0.0/24"}"#;
     for (others, args, text, code) in [

@@ -211,8 +211,18 @@ fn a_turn_does_not_run_over_the_last_address_there_is() {
     let all_ones = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
     let top = set(&[("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffc/126", all_ones, "")]);
     assert_eq!(turn(&top, all_ones), [all_ones]);
+}
+
+/// No byte of an address says how many it has.
+#[test]
+fn a_turn_counts_from_zeros_too() {
     let low = set(&[("::/64", "::fffe", "::1:0")]);
     assert_eq!(turn(&low, "::fffe"), ["::ffff", "::1:0", "::fffe"]);
+    let low = set(&[("0.0.0.0/8", "0.0.0.254", "0.0.1.0")]);
+    assert_eq!(
+        turn(&low, "0.0.0.254"),
+        ["0.0.0.255", "0.0.1.0", "0.0.0.254"]
+    );
 }
 
 #[test]

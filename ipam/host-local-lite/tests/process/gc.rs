@@ -152,3 +152,19 @@ fn gc_waits_for_the_lock() {
     });
     assert_eq!(held(&net), [""; 0]);
 }
+
+/// The machine has ended, and its pods without a DEL.
+#[test]
+fn a_pool_that_a_reboot_left_full_is_told_of_and_freed() {
+    let net = network();
+    for number in 2..=14 {
+        net.call("ADD", &format!("pod{number}")).addresses();
+    }
+    let full = "failed to allocate for range 0: \
+                no IP addresses available in range set: 10.1.0.1-10.1.0.14";
+    net.call("STATUS", "").refused(50, full);
+    net.call("ADD", "new").refused(102, full);
+    gc(&net, "cni.dev/valid-attachments", json!([])).silent();
+    net.call("STATUS", "").silent();
+    assert_eq!(net.call("ADD", "new").addresses(), ["10.1.0.2/28"]);
+}

@@ -127,6 +127,36 @@ fn requested_addresses_that_cannot_be_given() {
     assert_eq!(cursor, "10.1.0.50");
 }
 
+/// Also where several ranges are of one subnet.
+#[test]
+fn an_address_of_any_range_of_a_set_can_be_asked_for() {
+    let range = |start: &str, end: &str| json!({ "subnet": "10.1.0.0/24", "rangeStart": start, "rangeEnd": end });
+    let net = Network::new(json!([[
+        range("10.1.0.10", "10.1.0.19"),
+        range("10.1.0.50", "10.1.0.59"),
+        range("10.1.0.90", "10.1.0.99"),
+    ]]));
+    let ask = |id: &str, ip: &str| net.call_with("ADD", id, &format!("IP={ip}"), &json!({}));
+    assert_eq!(ask("a", "10.1.0.95").addresses(), ["10.1.0.95/24"]);
+    // What an ADD without a DEL left is told by its owner.
+    write(&net.store(), "10.1.0.97", "left\r\neth0");
+    let taken = ask("b", "10.1.0.97");
+    taken.refused(
+        102,
+        "failed to allocate for range 0: requested IP address 10.1.0.97 is not available \
+         in range set 10.1.0.10-10.1.0.19,10.1.0.50-10.1.0.59,10.1.0.90-10.1.0.99",
+    );
+    assert_eq!(
+        taken.stdout["details"],
+        r#"reserved by container "left", interface "eth0""#
+    );
+    // Nor is it given to its owner a second time: a pod may still have it.
+    let again = ask("left", "10.1.0.97");
+    assert_eq!(again.stdout["msg"], taken.stdout["msg"]);
+    net.call("DEL", "left").silent();
+    assert_eq!(ask("b", "10.1.0.97").addresses(), ["10.1.0.97/24"]);
+}
+
 #[test]
 fn a_repeated_add_changes_nothing() {
     let net = Network::new(json!([[{ "subnet": "10.1.0.0/24" }]]));

@@ -51,31 +51,45 @@ fn status_says_which_pool_is_full() {
     net.call("STATUS", "").silent();
 }
 
+/// The reservations whose files are opened while the network's plugin is called.
+fn opened(net: &Network, call: impl FnOnce()) -> Vec<String> {
+    let flags = InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC;
+    let watch = Inotify::init(flags).unwrap();
+    let opened = AddWatchFlags::IN_OPEN;
+    watch.add_watch(&net.store(), opened).unwrap();
+    call();
+    let events = watch.read_events().unwrap_or_default();
+    let names = events.into_iter().filter_map(|event| event.name);
+    let mut names: Vec<_> = names
+        .map(|name| name.into_string().unwrap())
+        .filter(|name| name.parse::<IpAddr>().is_ok())
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// It is asked every few seconds, so it must be enough to count files.
 #[test]
 fn status_opens_no_file_where_there_is_room() {
     let net = network();
     let added = net.call("ADD", "a");
-    let flags = InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC;
-    let watch = Inotify::init(flags).unwrap();
-    watch
-        .add_watch(&net.store(), AddWatchFlags::IN_OPEN)
-        .unwrap();
-    let reservations = |watch: &Inotify| -> Vec<String> {
-        let events = watch.read_events().unwrap_or_default();
-        let names = events.into_iter().filter_map(|event| event.name);
-        let names = names.map(|name| name.into_string().unwrap());
-        names
-            .filter(|name| name.parse::<IpAddr>().is_ok())
-            .collect()
-    };
-    net.call("CHECK", "a");
-    assert!(
-        reservations(&watch).contains(&"10.1.0.2".to_owned()),
-        "{added:?}"
-    );
-    net.call("STATUS", "").silent();
-    assert_eq!(reservations(&watch), [""; 0]);
+    let by_check = opened(&net, || drop(net.call("CHECK", "a")));
+    assert!(by_check.contains(&"10.1.0.2".to_owned()), "{added:?}");
+    let by_status = opened(&net, || net.call("STATUS", "").silent());
+    assert_eq!(by_status, [""; 0]);
+}
+
+#[test]
+fn check_opens_no_file_of_another_pod() {
+    let net = network();
+    let added = net.call("ADD", "a").stdout;
+    net.call("ADD", "b").addresses();
+    let previous = json!({ "prevResult": added });
+    let by_check = opened(&net, || {
+        net.call_with("CHECK", "a", "", &previous).silent();
+    });
+    assert_eq!(by_check, ["10.1.0.2", "fd00::10"]);
 }
 
 #[test]
