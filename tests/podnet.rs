@@ -202,6 +202,18 @@ fn del_knows_what_add_was_given() {
     }
 }
 
+/// The cache has it still; and who was never attached is named a network that is not there.
+#[test]
+fn del_works_after_the_configuration_has_gone() {
+    let Some(desk) = Desk::new() else { return };
+    desk.call("add", &["--port", "8080:80"], &[]).ok();
+    fs::remove_dir_all(desk.node.folder().join("net.d")).unwrap();
+    assert_eq!(desk.call("check", &[], &[]).status, 2);
+    desk.call("del", &[], &[]).ok();
+    desk.expect_clean();
+    assert_eq!(desk.call("del", &[], &[]).status, 2);
+}
+
 #[test]
 fn refusals_have_their_exit_statuses() {
     let Some(desk) = Desk::new() else { return };

@@ -1,7 +1,7 @@
 //! All attachments in the cache.
 
-use cni::Error;
-use cni::runtime::{CachedAttachment, NetworkList, Runtime};
+use cni::runtime::{CachedAttachment, NetworkList, Runtime, RuntimeConf};
+use cni::{Attachment, Error};
 
 use crate::failure::Failure;
 use crate::network::Places;
@@ -35,4 +35,12 @@ pub fn check(places: &Places, network: Option<&str>) -> Result<Vec<Checked>, Fai
 fn check_one(runtime: &Runtime, known: &CachedAttachment) -> Result<(), Error> {
     let list = NetworkList::parse(known.config.clone())?;
     runtime.check(&list, &known.conf())
+}
+
+/// The configuration that an attachment was made with, where the cache still has it.
+pub fn made_with(runtime: &Runtime, network: &str, conf: &RuntimeConf) -> Option<NetworkList> {
+    let meant = Attachment::new(network, &conf.container_id, &conf.ifname);
+    let mut all = runtime.attachments().ok()?.into_iter();
+    let known = all.find(|known| known.attachment == meant)?;
+    NetworkList::parse(known.config).ok()
 }

@@ -100,13 +100,18 @@ pub fn check(targets: &Targets) -> Result<Option<Vec<Checked>>, Failure> {
     Ok(None)
 }
 
-/// Detaches.
+/// Detaches; also where the network's configuration has gone since, by the one in the cache.
 ///
 /// # Errors
 /// The chain's.
 pub fn del(target: &Target) -> Result<(), Failure> {
-    let (runtime, list) = target.places.open(&target.network)?;
-    Ok(runtime.del(&list, &conf(&target.netns, &target.asked)?)?)
+    let conf = conf(&target.netns, &target.asked)?;
+    let (runtime, list) = target.places.open(&target.network).or_else(|lost| {
+        let runtime = target.places.runtime();
+        let cached = every::made_with(&runtime, &target.network, &conf);
+        cached.map(|list| (runtime, list)).ok_or(lost)
+    })?;
+    Ok(runtime.del(&list, &conf)?)
 }
 
 fn conf(netns: &Path, asked: &Asked) -> Result<RuntimeConf, Failure> {
