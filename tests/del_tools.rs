@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use serde_json::{Value, json};
-use tests::{World, failures, with, without_tools};
+use tests::{World, failures, kind, replace_iptables, with, without_tools};
 
 /// No tool is found on it.
 const NO_PATH: &[(&str, &str)] = &[("PATH", "/does/not/exist")];
@@ -48,6 +48,56 @@ fn needs_none(world: &World) {
             world.expect_bare(case, &pod);
             world.expect_untouched(case);
         }
+    }
+}
+
+/// Where its ADD found none either, nothing can be there.
+#[test]
+fn a_pod_whose_ports_could_not_be_mapped_needs_none() {
+    let Some(world) = World::dual_stack("tools-never") else {
+        return;
+    };
+    let mut configs = world.configs();
+    configs[0] = with(&configs[0], "ipMasq", &Value::Null);
+    configs[1] = with(&configs[1], "backend", &json!("iptables"));
+    let pod = world.node.pod("pod");
+    let result = world.node.add_each(&configs[..1], &pod);
+    let portmap = with(&configs[1], "prevResult", &result);
+    let process = without_tools(world.node.bin.join("portmap"));
+    let refused = world.node.call_as(process, "ADD", &pod, &portmap, NO_PATH);
+    refused.expect_refused("ADD", 100, &["iptables not found"]);
+    let answers = world
+        .node
+        .del_each_as(without_tools, &configs, &pod, NO_PATH);
+    assert!(failures(&answers).is_empty(), "{answers:?}");
+    world.expect_bare("DEL", &pod);
+    world.expect_untouched("DEL");
+}
+
+/// Releases and variants of iptables, and languages, differ in their words.
+#[test]
+fn no_verb_depends_on_the_words_of_iptables() {
+    let Some(mut world) = World::dual_stack("tools-words") else {
+        return;
+    };
+    let script = "$real \"$@\" 2> /dev/null && exit\n\
+                  status=$?; echo 'ça ne va pas' >&2; exit $status";
+    let folder = replace_iptables(&world.node.folder().join("tools"), script);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    world.node.path = path.into();
+    for round in ["once", "twice"] {
+        let (pod, configs) = world.pod(round);
+        let check = |config: &Value| world.node.call(kind(config), "CHECK", &pod, config, &[]);
+        for config in &configs {
+            check(config).ok();
+        }
+        for time in ["first", "second"] {
+            world.del(time, &configs, &pod, &[]);
+            world.expect_bare(time, &pod);
+            world.expect_untouched(time);
+        }
+        let (code, message) = check(&configs[1]).error();
+        assert_eq!(code, 101, "{message}");
     }
 }
 

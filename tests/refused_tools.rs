@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use tests::{Node, Pod, World, kind, replace_iptables, with, without_tools};
+use tests::{Node, Pod, Site, World, at, kind, port, replace_iptables, sh, with, without_tools};
 
 /// No tool is found on it.
 const NO_PATH: &[(&str, &str)] = &[("PATH", "/does/not/exist")];
@@ -153,4 +153,50 @@ fn one_family_that_refuses() {
         node.call("bridge", "DEL", &pod, &plain, &[]).ok();
         assert_eq!(node.snapshot("testnet"), before, "{case}: DEL");
     }
+}
+
+/// Another program keeps the table `nat`, with things in it for which iptables has no words: its own
+/// message is told, and tables of our own are not concerned.
+#[test]
+fn a_table_that_iptables_cannot_use() {
+    if lab::find_tool("nft").is_none() {
+        return lab::skip("nft is not installed");
+    }
+    let by = |backend: &str| {
+        [
+            ("bridge", json!({ "ipMasqBackend": backend })),
+            ("portmap", json!({ "backend": backend })),
+        ]
+    };
+    let Some(site) = Site::new("tools-foreign", &by("nftables")) else {
+        return;
+    };
+    let node = &site.node;
+    let lines = "add table ip nat
+        add map ip nat foreign { type inet_service : ipv4_addr; }
+        add chain ip nat PREROUTING { type nat hook prerouting priority dstnat; }
+        add rule ip nat PREROUTING dnat to tcp dport map @foreign";
+    let file = node.folder().join("foreign");
+    std::fs::write(&file, lines).unwrap();
+    sh(&node.namespace, &format!("nft -f {}", file.display()));
+    let ruleset = || sh(&node.namespace, "nft list ruleset");
+
+    let list = node.conflist_with("20-dual-stack.conflist", &by("iptables"));
+    let pod = node.pod("by-iptables");
+    let asked = json!({ "portMappings": [port(8080, 80, "tcp")] });
+    let error = node.add(&list, &pod, asked).unwrap_err();
+    assert!(error.msg.contains("`nat' is incompatible"), "{error}");
+    node.del(&list, &pod).unwrap();
+    let left = ruleset();
+    assert!(
+        left.contains("@foreign") && !left.contains("CNI-"),
+        "{left}"
+    );
+
+    let served = site.pod("by-nftables", &[port(8080, 80, "tcp")]);
+    node.check(&site.list, &served.pod).unwrap();
+    let seen = site.outside.ask_tcp(at("192.0.2.10:8080")).unwrap();
+    assert!(served.answered(&seen), "{seen}");
+    site.del(&served);
+    assert!(ruleset().contains("@foreign"));
 }
