@@ -333,6 +333,30 @@ fn one_default_route_whoever_asks_for_it() {
 }
 
 #[test]
+fn a_route_that_is_asked_for_twice_is_made_once() {
+    let Some(node) = Node::new("twice") else {
+        return;
+    };
+    // The last two are what the kernel makes of the addresses themselves.
+    let routes = json!([
+        { "dst": "0.0.0.0/0" }, { "dst": "0.0.0.0/0", "gw": "10.244.0.1" },
+        { "dst": "::/0", "gw": "fd00:10:244::1" }, { "dst": "::/0" },
+        { "dst": "10.9.0.0/16" }, { "dst": "10.9.0.0/16" },
+        { "dst": "10.244.0.0/24" }, { "dst": "fd00:10:244::/64" }
+    ]);
+    let ipam = tests::with(&dual_stack(&node), "routes", &routes);
+    let pod = node.pod("pod");
+    let keys = json!({ "isDefaultGateway": true, "ipam": ipam });
+    add(&node, &pod, &node.bridge_config(keys));
+    assert_eq!(default_routes(&pod).len(), 2);
+    let made = sh(&pod.namespace, "ip route show 10.9.0.0/16");
+    assert_eq!(made.lines().count(), 1, "{made}");
+    for gateway in GATEWAYS {
+        pod.namespace.ping(at(gateway)).unwrap();
+    }
+}
+
+#[test]
 fn a_conflicting_address_of_the_bridge_is_replaced_only_by_force() {
     let Some(node) = Node::new("force") else {
         return;

@@ -191,7 +191,10 @@ fn without_a_previous_result() {
         (code, said.as_str()),
         (7, "must be called as a chained plugin")
     );
+    // Without limits there is nothing to do, and nobody is missed.
     let nothing = tests::with(&configs[2], "runtimeConfig", &Value::Null);
-    node.call("bandwidth", "CHECK", &attached.pod, nothing, &[])
-        .ok();
+    let call = |command| node.call("bandwidth", command, &attached.pod, &nothing, &[]);
+    let added = call("ADD");
+    assert_eq!(added.ok(), &json!({ "cniVersion": "1.0.0", "dns": {} }));
+    assert_eq!(call("CHECK").ok(), &Value::Null);
 }

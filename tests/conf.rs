@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tests::Node;
+use tests::{Node, kind, with};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf");
 
@@ -50,6 +50,40 @@ fn every_conflist_makes_a_pod_checks_it_and_unmakes_it() {
         node.del(&list, &pod)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(node.snapshot(&list.name), before, "{name}");
+    }
+}
+
+/// Keys that are the runtime's, or that nobody knows.
+#[test]
+fn what_a_plugin_does_not_know_is_ignored() {
+    let Some(node) = Node::new("conf-foreign") else {
+        return;
+    };
+    let unknown = json!({
+        "cniVersions": ["1.0.0", "1.1.0"], "disableCheck": true, "disableGC": true,
+        "loadOnlyInlinedPlugins": true, "capabilities": { "mac": true }, "cni.dev/x": [5],
+        "Unknown": { "key": [] }
+    });
+    let list = node.conflist("10-k8nd.conflist");
+    let asked = json!({
+        "portMappings": [{ "hostPort": 8080, "containerPort": 80, "protocol": "tcp" }],
+        "bandwidth": { "ingressRate": 8000000, "ingressBurst": 800000 }
+    });
+    let pod = node.pod("pod");
+    let mut configs = node.configs(&list, &asked);
+    for config in &mut configs {
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(unknown.as_object().unwrap().clone());
+    }
+    let result = node.add_each(&configs, &pod);
+    for config in &configs {
+        let config = with(config, "prevResult", &result);
+        node.call(kind(&config), "CHECK", &pod, &config, &[]).ok();
+    }
+    for answer in node.del_each(&configs, &pod, &[]) {
+        answer.ok();
     }
 }
 

@@ -158,6 +158,25 @@ fn names_as_long_as_can_be() {
     }
 }
 
+/// By its new name nobody finds what was made under the former one, which GC still knows.
+#[test]
+fn what_a_renamed_network_left_goes_by_its_former_name() {
+    let Some(world) = World::dual_stack("gc-renamed") else {
+        return;
+    };
+    let (pod, former) = world.pod("pod");
+    let made = world.left();
+    let renamed = |config: &Value| with(config, "name", &json!("renamed"));
+    let renamed: Vec<_> = former.iter().map(renamed).collect();
+    for answer in world.node.del_each(&renamed, &pod, &[("CNI_NETNS", "")]) {
+        answer.ok();
+    }
+    assert_eq!(world.left(), made);
+    gc(&world, &[]);
+    world.expect_bare("pod", &pod);
+    world.expect_untouched("pod");
+}
+
 #[test]
 fn by_the_legacy_variant_too() {
     let Some(world) = World::legacy("gc-legacy") else {

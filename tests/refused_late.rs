@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use lab::Snapshot;
 use serde_json::{Value, json};
-use tests::{Node, Pod, World, kind, with};
+use tests::{Node, Pod, World, kind, replace_iptables, with};
 
 /// A link that stands in the way stays, and nothing is made beside it.
 #[test]
@@ -139,6 +139,38 @@ fn sysctls_that_cannot_be_written() {
     node.call_as(process, "ADD", &pod, &config, &[]).ok();
     node.call("bridge", "DEL", &pod, &config, &[]).ok();
     expect_only_the_bridge(&node, &before, &pod);
+}
+
+/// Somebody takes the pod's interface down while its ADD is at work: the port of the bridge comes up
+/// late, or never.
+#[test]
+fn a_port_that_does_not_come_up() {
+    let Some(world) = World::new("late-port") else {
+        return;
+    };
+    let down = "nsenter --net=$CNI_NETNS ip link set eth0 down";
+    let up =
+        "(sleep 1; nsenter --net=$CNI_NETNS ip link set eth0 up) > /dev/null 2>&1 < /dev/null &";
+    let config = &world.configs()[0];
+    for (case, comes_up) in [("late", true), ("never", false)] {
+        let then = if comes_up { up } else { "" };
+        let script = format!("case $0 in *-restore) {down}\n{then} ;; esac\nexec $real \"$@\"");
+        let folder = replace_iptables(&world.node.folder().join(case), &script);
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let pod = world.node.pod(case);
+        let answer = world
+            .node
+            .call("bridge", "ADD", &pod, config, &[("PATH", &path)]);
+        if comes_up {
+            answer.ok();
+            world.del(case, std::slice::from_ref(config), &pod, &[]);
+        } else {
+            let words = ["bridge port in error state: lower-layer-down"];
+            answer.expect_refused(case, 100, &words);
+        }
+        world.expect_bare(case, &pod);
+        world.expect_untouched(case);
+    }
 }
 
 fn expect_only_the_bridge(node: &Node, before: &Snapshot, pod: &Pod) {

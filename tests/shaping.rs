@@ -9,7 +9,7 @@ use std::time::Duration;
 use lab::{Namespace, Window};
 use net::Qdisc;
 use serde_json::{Value, json};
-use tests::{Attached, at, expect_none};
+use tests::{Attached, at, expect_none, with};
 
 const IPV4: &str = "10-k8nd.conflist";
 /// `TC_H_ROOT` of linux/pkt_sched.h.
@@ -234,5 +234,47 @@ fn static_limits_win_over_the_capability() {
         let node = &attached.node.namespace;
         let found = [attached.veth(), attached.ifb()].map(|link| rate(node, link));
         assert_eq!(found, [ingress, egress], "{what}");
+    }
+}
+
+#[test]
+fn a_second_add_replaces_the_first() {
+    let first = limits((1_000_000, 80_000), (2_000_000, 80_000));
+    let Some(attached) = attached("again", &[], &first) else {
+        return;
+    };
+    let node = &attached.node;
+    let result = attached.result.to_json(attached.list.cni_version).unwrap();
+    let without_ifb = |mut result: Value| {
+        result["interfaces"].as_array_mut().unwrap().truncate(3);
+        result
+    };
+    let snapshot = || node.snapshot(&attached.list.name);
+    let (links, qdiscs) = (snapshot().links.len(), snapshot().qdiscs.len());
+    // What is asked for then, and the rates that it leaves.
+    let table = [
+        (
+            limits((3_000_000, 80_000), (4_000_000, 80_000)),
+            [Some(3_000_000), Some(4_000_000)],
+        ),
+        (first, [Some(1_000_000), Some(2_000_000)]),
+    ];
+    for (asked, expected) in table {
+        let configs = node.configs(&attached.list, &json!({ "bandwidth": asked }));
+        let config = with(&configs[2], "prevResult", &without_ifb(result.clone()));
+        let call = |command, config: &Value| {
+            let answer = node.call("bandwidth", command, &attached.pod, config, &[]);
+            answer.ok().clone()
+        };
+        let added = call("ADD", &config);
+        call("CHECK", &with(&config, "prevResult", &added));
+        let rates = [attached.veth(), attached.ifb()].map(|link| rate(&node.namespace, link));
+        assert_eq!(rates, expected);
+        let now = snapshot();
+        assert_eq!(
+            (now.links.len(), now.qdiscs.len()),
+            (links, qdiscs),
+            "{now}"
+        );
     }
 }
