@@ -21,8 +21,8 @@ const KEYS: [(&str, &str); 5] = [
     (
         "common.md",
         "CNI_COMMAND CNI_CONTAINERID CNI_NETNS CNI_IFNAME CNI_PATH CNI_ARGS CNI_NETNS_OVERRIDE \
-         IgnoreUnknown MAC IP \
-         cniVersion name type capabilities runtimeConfig args prevResult \
+         CNI_LITE_LOG IgnoreUnknown MAC IP \
+         cniVersion name type capabilities runtimeConfig args prevResult logFile \
          cni.dev/valid-attachments cni.dev/attachments \
          cniVersions disableCheck disableGC loadOnlyInlinedPlugins",
     ),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::env::is_identifier;
 use crate::json::{self, Mismatch};
+use crate::log;
 use crate::result::Dns;
 use crate::{AddResult, Command, Error, Version, code, version};
 
@@ -30,6 +31,7 @@ struct Common {
     ipam: Ipam,
     #[serde(rename = "dns")]
     _dns: Dns,
+    log_file: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -98,13 +100,18 @@ impl Config {
         })
     }
 
-    /// That the common keys have the right types, which [`Config::parse`] leaves open so that
-    /// DEL can go on without them.
+    /// That the common keys are right, which [`Config::parse`] leaves open so that DEL can go on
+    /// without them.
     ///
     /// # Errors
-    /// Code 6.
+    /// Code 6 for a wrong type, 7 for an invalid value.
     pub(crate) fn validate_common(&self) -> Result<(), Error> {
-        self.read::<Common>().map(|_| ())
+        let Common { log_file, .. } = self.read()?;
+        if !log_file.is_empty() && !log_file.starts_with('/') {
+            let msg = format!("{}: {log_file:?} must be an absolute path", log::KEY);
+            return Err(Error::config(msg));
+        }
+        Ok(())
     }
 
     /// The plugin's own keys. Keys match without regard to case, the last of a repeated one wins,
@@ -301,6 +308,23 @@ mod tests {
                  invalid type: integer `5`, expected an object"
             )
         );
+    }
+
+    #[test]
+    fn a_log_is_an_absolute_path() {
+        let check = |file: &str| {
+            let config = parse(&format!(r#"{{"name": "n", "LOGFILE": {file}}}"#));
+            config
+                .unwrap()
+                .validate_common()
+                .map_err(|e| (e.code, e.msg))
+        };
+        for file in [r#""/var/log/cni""#, r#""""#, "null"] {
+            assert_eq!(check(file), Ok(()), "{file}");
+        }
+        let relative = "logFile: \"log/cni\" must be an absolute path".to_owned();
+        assert_eq!(check(r#""log/cni""#), Err((7, relative)));
+        assert_eq!(check("5").unwrap_err().0, 6);
     }
 
     #[test]

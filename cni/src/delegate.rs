@@ -88,10 +88,10 @@ mod tests {
     fn request(version: &str) -> Request {
         let lookup = |name: &str| Some(if name == "CNI_IFNAME" { "eth0" } else { "x" }.to_owned());
         let config = format!(r#"{{"cniVersion": "{version}",   "NAME": "n"}}"#);
-        Request {
-            env: Env::read(Command::Add, lookup).unwrap(),
-            config: Config::parse(config.into()).unwrap(),
-        }
+        Request::new(
+            Env::read(Command::Add, lookup).unwrap(),
+            Config::parse(config.into()).unwrap(),
+        )
     }
 
     /// A delegate that notes its calls and input, then runs `text`.

@@ -6,11 +6,17 @@ mod tests;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
+use crate::log::{self, Log};
+use crate::steps::Steps;
 use crate::{AddResult, Attachment, Command, Config, Env, Error, Version, code, config, pretty};
 
 /// The most that is read from standard input, in bytes. A configuration with its `prevResult` is
 /// about a thousandth of that.
 const MAX_STDIN: u64 = 16 << 20;
+
+/// The step of a call that reads what it is about, and the one that gives the answer.
+const READ: &str = "read";
+const ANSWER: &str = "answer";
 
 /// One call of a plugin, parsed and validated.
 #[derive(Debug, Clone)]
@@ -19,9 +25,21 @@ pub struct Request {
     pub env: Env,
     /// The configuration.
     pub config: Config,
+    steps: Steps,
 }
 
 impl Request {
+    /// A call with that environment and configuration.
+    pub fn new(env: Env, config: Config) -> Request {
+        let steps = Steps::begin(READ);
+        Request { env, config, steps }
+    }
+
+    /// A part of the call begins, and the one before it ends: the log tells how long each took.
+    pub fn step(&self, name: &'static str) {
+        self.steps.next(name);
+    }
+
     /// Whom the call is about (ADD, DEL, CHECK).
     pub fn attachment(&self) -> Attachment {
         Attachment::new(&self.config.name, &self.env.container_id, &self.env.ifname)
@@ -97,6 +115,14 @@ struct Answer {
     made_by: Option<Request>,
 }
 
+/// What is known of a call, whatever becomes of it.
+struct Call {
+    /// The configuration's, as soon as it is known: errors are printed in it too.
+    version: Version,
+    steps: Steps,
+    log: Log,
+}
+
 /// One call from its streams to its streams; whether it succeeded.
 fn serve<P: Plugin>(
     plugin: &P,
@@ -111,31 +137,50 @@ fn serve<P: Plugin>(
         let _ = deliver(stderr, &about::<P>());
         return true;
     }
-    let mut version = newest::<P>();
-    match answer(plugin, &command, lookup, stdin, &mut version) {
-        Ok(answer) => {
-            let delivered = deliver(stdout, &answer.text);
-            if let (Err(_), Some(request)) = (&delivered, &answer.made_by) {
-                // The runtime is gone; the exit status is all that can still be said.
+    let steps = Steps::begin(READ);
+    let file = lookup(log::VARIABLE);
+    let mut call = Call {
+        version: newest::<P>(),
+        log: Log::begin(P::NAME, file.as_deref(), steps.clone()),
+        steps,
+    };
+    let answer = answer(plugin, &command, &lookup, stdin, &mut call);
+    call.steps.next(ANSWER);
+    let outcome = give(plugin, answer, call.version, stdout);
+    call.log.write(call.version, lookup, &outcome, stderr);
+    outcome.is_ok()
+}
+
+/// Prints the answer or the error; what was printed, or the error.
+fn give<P: Plugin>(
+    plugin: &P,
+    answer: Result<Answer, Error>,
+    version: Version,
+    stdout: &mut impl Write,
+) -> Result<String, Error> {
+    let answer = answer.inspect_err(|error| {
+        let _ = deliver(stdout, &pretty(&error.to_json(version)));
+    })?;
+    match deliver(stdout, &answer.text) {
+        Ok(()) => Ok(answer.text),
+        Err(error) => {
+            // The runtime is gone; the exit status is all that can still be said.
+            if let Some(request) = &answer.made_by {
                 let _ = plugin.del(request);
             }
-            delivered.is_ok()
-        }
-        Err(error) => {
-            let _ = deliver(stdout, &pretty(&error.to_json(version)));
-            false
+            let msg = format!("cannot write to standard output: {error}");
+            Err(Error::new(code::IO_FAILURE, msg))
         }
     }
 }
 
-/// Parses, calls the verb, and puts its answer into words. `version` becomes the
-/// configuration's as soon as it is known, for the error as well.
+/// Parses, calls the verb, and puts its answer into words.
 fn answer<P: Plugin>(
     plugin: &P,
     command: &str,
     lookup: impl Fn(&str) -> Option<String>,
     stdin: impl Read,
-    version: &mut Version,
+    call: &mut Call,
 ) -> Result<Answer, Error> {
     // An unknown command needs no variables, and is reported after what is wrong with the input.
     let env = match Command::parse(command) {
@@ -150,11 +195,13 @@ fn answer<P: Plugin>(
     };
     let raw = read_all(stdin)?;
     let value = Config::decode(&raw)?;
-    *version = config::known_version(&value).unwrap_or(*version);
+    call.log.read(&value);
+    call.version = config::known_version(&value).unwrap_or(call.version);
     let name = config::network_name(&value)?;
     let env = env?;
     let config = Config::new(raw, value, name, env.command, P::VERSIONS)?;
-    perform(plugin, Request { env, config })
+    let steps = call.steps.clone();
+    perform(plugin, Request { env, config, steps })
 }
 
 fn perform<P: Plugin>(plugin: &P, request: Request) -> Result<Answer, Error> {

@@ -89,10 +89,10 @@ mod tests {
 
     fn valid(keys: &str) -> Result<Vec<String>, Error> {
         let config = format!(r#"{{"cniVersion": "1.1.0", "name": "n"{keys}}}"#);
-        let request = Request {
-            env: Env::read(Command::Gc, |_| Some("x".to_owned())).unwrap(),
-            config: Config::parse(config.into()).unwrap(),
-        };
+        let request = Request::new(
+            Env::read(Command::Gc, |_| Some("x".to_owned())).unwrap(),
+            Config::parse(config.into()).unwrap(),
+        );
         let valid = request.valid_attachments()?;
         Ok(valid.iter().map(ToString::to_string).collect())
     }

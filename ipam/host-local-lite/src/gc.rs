@@ -15,6 +15,7 @@ pub fn gc(request: &Request) -> Result<(), Error> {
         return Ok(());
     };
     let garbage = || store.garbage(&request.config.name, &valid);
+    request.step("lock");
     let locked = match store.lock(LOCK_DEADLINE) {
         Ok(Some(locked)) => locked,
         Ok(None) => return Ok(()),
@@ -22,6 +23,7 @@ pub fn gc(request: &Request) -> Result<(), Error> {
         Err(_) if garbage()?.0.is_empty() => return Ok(()),
         Err(error) => return Err(error),
     };
+    request.step("release");
     let (garbage, mut errors) = garbage()?;
     let freed = garbage.iter().map(|one| locked.release(one));
     errors.extend(freed.filter_map(Result::err));

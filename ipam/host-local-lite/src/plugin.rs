@@ -1,7 +1,6 @@
 //! The verbs.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request};
@@ -27,11 +26,7 @@ impl Plugin for HostLocal {
             Some(path) => resolv::read(path)?,
             None => Dns::default(),
         };
-        let leases = reserve(
-            &settings,
-            &request.attachment(),
-            &store_path(&request.config),
-        )?;
+        let leases = reserve(request, &settings)?;
         Ok(AddResult {
             ips: leases.iter().map(ip_config).collect(),
             routes: settings.routes,
@@ -45,8 +40,12 @@ impl Plugin for HostLocal {
         let Some(store) = Store::open(&store_path(&request.config))? else {
             return Ok(());
         };
+        request.step("lock");
         match store.lock(LOCK_DEADLINE) {
-            Ok(Some(locked)) => release(&store, &locked, &attachment),
+            Ok(Some(locked)) => {
+                request.step("release");
+                release(&store, &locked, &attachment)
+            }
             Ok(None) => Ok(()),
             // Where nothing of the attachment is there, there is nothing to lock for.
             Err(_) if store.reservations(&attachment)?.to_release().is_empty() => Ok(()),
@@ -64,6 +63,7 @@ impl Plugin for HostLocal {
                 attachment.container_id
             ))
         };
+        request.step("look");
         let store = Store::open(&store_path(&request.config))?.ok_or_else(missing)?;
         let previous = request.config.prev_result()?.unwrap_or_default();
         let ips: Vec<IpAddr> = previous.ips.iter().map(|ip| ip.address.addr()).collect();
@@ -99,14 +99,19 @@ impl Plugin for HostLocal {
 }
 
 /// Chooses one address from every set and reserves them, or none.
-fn reserve(settings: &Settings, attachment: &Attachment, path: &Path) -> Result<Vec<Lease>, Error> {
+fn reserve(request: &Request, settings: &Settings) -> Result<Vec<Lease>, Error> {
+    let attachment = request.attachment();
+    let path = store_path(&request.config);
     loop {
-        let store = Store::create(path)?;
+        request.step("lock");
+        let store = Store::create(&path)?;
         // Without a lock the folder was deleted since: make it anew.
         if let Some(locked) = store.lock(LOCK_DEADLINE)? {
-            let leases = choose(settings, attachment, &store, &locked)?;
+            request.step("choose");
+            let leases = choose(settings, &attachment, &store, &locked)?;
             let ips: Vec<IpAddr> = leases.iter().map(|lease| lease.address.addr()).collect();
-            locked.reserve_all(attachment, &ips)?;
+            request.step("reserve");
+            locked.reserve_all(&attachment, &ips)?;
             return Ok(leases);
         }
     }

@@ -18,6 +18,7 @@ use crate::store::{self, Store};
 /// Code 50 with the reason, or what is wrong with the configuration.
 pub fn status(request: &Request) -> Result<(), Error> {
     let settings = Settings::read(request)?;
+    request.step("look");
     let path = store_path(&request.config);
     look(&settings, &path).map_err(Error::not_available)
 }

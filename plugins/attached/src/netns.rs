@@ -50,10 +50,10 @@ mod tests {
             "CNI_NETNS_OVERRIDE" => "",
             _ => "x",
         };
-        Request {
-            env: Env::read(Command::Add, |name| Some(value(name).to_owned())).unwrap(),
-            config: Config::parse(br#"{"name": "n"}"#.to_vec()).unwrap(),
-        }
+        Request::new(
+            Env::read(Command::Add, |name| Some(value(name).to_owned())).unwrap(),
+            Config::parse(br#"{"name": "n"}"#.to_vec()).unwrap(),
+        )
     }
 
     #[test]

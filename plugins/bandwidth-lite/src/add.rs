@@ -18,6 +18,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         return Ok(previous.unwrap_or_default());
     }
     let mut result = previous.ok_or_else(|| Error::config("must be called as chained plugin"))?;
+    request.step("look");
     let place = Place::find(request, &result)?;
     let ticks = net::qdisc::ticks_per_microsecond().context("failed to read the tick")?;
     let attachment = request.attachment();
@@ -25,14 +26,17 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let stale = look(&place, &want, &Identity::of(&attachment))?;
 
     if let Some(stale) = stale {
+        request.step("stale");
         clear(&place, &stale)?;
     }
     let mut undo = Undo::new();
     if let Some(ifb) = &want.egress {
+        request.step("egress");
         let made = shape_egress(&place, ifb, &mut undo)?;
         result.interfaces.push(link::interface(&made, ""));
     }
     if let Some(tbf) = want.ingress {
+        request.step("ingress");
         // Last, since what it replaces could not be put back.
         let added = place.node.add_tbf(place.host.index, tbf, true);
         added.context(format!("create qdisc on {:?}", place.host.name))?;

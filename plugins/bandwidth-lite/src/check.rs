@@ -15,6 +15,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
     }
     let previous = request.config.prev_result()?;
     let previous = previous.ok_or_else(|| Error::config("must be called as a chained plugin"))?;
+    request.step("look");
     let place = Place::find(request, &previous).map_err(|error| match error.code {
         code::SYSTEM => Error {
             code: code::CHECK_FAILED,
@@ -25,6 +26,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
     let ticks = net::qdisc::ticks_per_microsecond().context("failed to read the tick")?;
     let attachment = request.attachment();
     let want = Want::new(&limits, &attachment, &place.host, ticks);
+    request.step("compare");
     let seen =
         see(&place, &want, &attachment, &previous).context("failed to look at the qdiscs")?;
     want.compare(&place.host, &seen)?;

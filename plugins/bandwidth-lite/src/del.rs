@@ -12,6 +12,7 @@ use crate::{GONE, place, want};
 /// where the veth can be found and either the configuration speaks of limits or an ifb was there.
 pub fn del(request: &Request) -> Result<(), Error> {
     let failed = format!("ifb of {} may still be there", request.attachment());
+    request.step("look");
     let node = Netlink::current().context(&failed)?;
     let previous = request.config.prev_result_tolerant();
     let ifbs = place::ifbs(&node, &request.attachment(), previous.as_ref()).context(&failed)?;
@@ -21,6 +22,7 @@ pub fn del(request: &Request) -> Result<(), Error> {
     let host = place::host_if_there(request, &node, previous.as_ref())
         .ok()
         .flatten();
+    request.step("remove");
     let mut errors = Vec::new();
     if let Some(host) = &host {
         // Before the ifb: without it, the redirect would drop what the pod sends.

@@ -19,6 +19,7 @@ pub fn gc(request: &Request) -> Result<(), Error> {
     let valid = request.valid_attachments()?;
     let network = &request.config.name;
     let failed = format!("ifbs of network {network} may still be there");
+    request.step("look");
     let node = Netlink::current().context(&failed)?;
     let links = node.links().context(&failed)?;
     let Ifbs { garbage, unnamed } = sort(&links, network, &valid);
@@ -26,6 +27,7 @@ pub fn gc(request: &Request) -> Result<(), Error> {
         return Ok(());
     }
     let redirects = redirects(&node, &links).context(&failed)?;
+    request.step("remove");
     let mut errors = Vec::new();
     for ifb in garbage {
         errors.extend(remove(&node, ifb, &links, &redirects));

@@ -11,6 +11,7 @@ use crate::config::Limits;
 /// Code 50 with the reason, or what is wrong with the configuration.
 pub fn status(request: &Request) -> Result<(), Error> {
     Limits::read(&request.config)?;
+    request.step("try");
     let ticks = net::qdisc::ticks_per_microsecond();
     ticks
         .and_then(|_| try_out())

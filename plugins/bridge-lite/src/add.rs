@@ -25,12 +25,14 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     names::of_pod_interface(&request.env.ifname)?;
     let attachment = request.attachment();
     let links = Want::links(&config, &attachment);
+    request.step("look");
     let place = Place::open(request)?;
     let ipam = ipam(request)?;
     let masquerade_by = config.masquerade();
     look(&place, &links)?;
     can_masquerade(masquerade_by)?;
 
+    request.step("ipam");
     let mut undo = Undo::new();
     let want = match &ipam {
         Some(ipam) => {
@@ -40,27 +42,35 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         }
         None => links,
     };
+    request.step("look");
     let replaced = bridge::addresses_to_replace(&place.node, &want)?;
     let addresses = want.pod_addresses();
     if let Some(backend) = masquerade_by {
         masquerade::preflight(backend, &addresses).rules_context("ipMasq: true")?;
     }
 
+    request.step("bridge");
     let bridge = bridge::ensure(&place.node, &want, &replaced)?;
+    request.step("veth");
     let port = connect(&place, &want, &bridge, &mut undo)?;
+    request.step("sysctls");
     for sysctl in want.node_sysctls() {
         sysctl.set()?;
     }
+    request.step("pod");
     pod::configure(&place, &want)?;
     if let Some(backend) = masquerade_by {
+        request.step("masquerade");
         // Also where it fails half-way, as by a tool that was killed.
         undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
         masquerade::add(backend, owner(&attachment), &addresses)
             .rules_context("failed to set up masquerade")?;
     }
     if config.container_up {
+        request.step("port");
         await_port(&place.node, port.index)?;
     }
+    request.step("result");
     let result = report(&place, want, request)?;
     undo.commit();
     Ok(result)

@@ -16,6 +16,7 @@ use crate::want::Want;
 pub fn check(request: &Request) -> Result<(), Error> {
     let config = BridgeConfig::read(request)?;
     let attachment = request.attachment();
+    request.step("look");
     let place = Place::open(request)?;
     hand_on(Command::Check, request)?;
     let result: AddResult = request
@@ -25,6 +26,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
     let want = Want::links(&config, &attachment).with_previous(&result)?;
     let previous = Previous::of(&result, &want, &request.env.sandbox())?;
 
+    request.step("compare");
     let bridge = node_bridge(&place.node, &want, &previous)?;
     let (pod, port) = pair(&place, &want)?;
     compare::pair(&want, &previous, &pod, &port)?;
@@ -43,6 +45,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
         .enter(same)
         .context("failed to enter the pod")??;
     if let Some(backend) = config.masquerade() {
+        request.step("masquerade");
         let addresses = want.pod_addresses();
         let checked = masquerade::check(backend, owner(&attachment), &addresses);
         match checked {

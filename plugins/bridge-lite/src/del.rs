@@ -26,6 +26,7 @@ pub fn del(request: &Request) -> Result<(), Error> {
 }
 
 fn remove_rules(request: &Request, config: &DelConfig) -> Result<(), Error> {
+    request.step("masquerade");
     let attachment = request.attachment();
     // By which what a reference plugin made is recognised.
     let previous = request.config.prev_result_tolerant().unwrap_or_default();
@@ -38,6 +39,7 @@ fn remove_rules(request: &Request, config: &DelConfig) -> Result<(), Error> {
 }
 
 fn release(request: &Request) -> Result<(), Error> {
+    request.step("ipam");
     match ipam(request) {
         Ok(Some(ipam)) => ipam.call(Command::Del, request),
         Ok(None) => Ok(()),
@@ -51,6 +53,7 @@ fn release(request: &Request) -> Result<(), Error> {
 
 /// Deletes the veth pair by either end: the other goes with it.
 fn remove_links(request: &Request, config: &DelConfig) -> Result<(), Error> {
+    request.step("links");
     let attachment = request.attachment();
     let failed = format!("links of {attachment} may still be there");
     let node = Netlink::current().context(&failed)?;

@@ -33,10 +33,10 @@ pub fn request(keys: &str, args: &str) -> Request {
         "CNI_ARGS" => Some(args.to_owned()),
         _ => None,
     };
-    Request {
-        env: Env::read(Command::Add, lookup).unwrap(),
-        config: Config::parse(text.into_bytes()).unwrap(),
-    }
+    Request::new(
+        Env::read(Command::Add, lookup).unwrap(),
+        Config::parse(text.into_bytes()).unwrap(),
+    )
 }
 
 /// The attachment of [`request`].

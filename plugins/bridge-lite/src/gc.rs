@@ -17,21 +17,24 @@ use crate::identity::Identity;
 /// A veth that a reference plugin made says nothing of its network and stays: it goes with its pod.
 pub fn gc(request: &Request) -> Result<(), Error> {
     let valid = request.valid_attachments()?;
-    let network = &request.config.name;
     let steps = [
-        remove_rules(network, &valid),
-        remove_links(network, &valid),
+        remove_rules(request, &valid),
+        remove_links(request, &valid),
         hand_on(Command::Gc, request),
     ];
     Error::all(steps.into_iter().filter_map(Result::err).collect())
 }
 
-fn remove_rules(network: &str, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
+fn remove_rules(request: &Request, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
+    request.step("masquerade");
+    let network = &request.config.name;
     let valid: Vec<Owner> = valid.iter().map(owner).collect();
     masquerade::gc(network, &valid).rules_context(format!("masquerade rules of network {network}"))
 }
 
-fn remove_links(network: &str, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
+fn remove_links(request: &Request, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
+    request.step("links");
+    let network = &request.config.name;
     let failed = format!("links of network {network} may still be there");
     let node = Netlink::current().context(&failed)?;
     let links = node.links().context(&failed)?;

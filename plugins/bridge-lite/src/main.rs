@@ -64,5 +64,6 @@ fn ipam(request: &Request) -> Result<Option<Delegate>, Error> {
 
 /// Calls the IPAM plugin, if there is one, with the same verb.
 fn hand_on(command: Command, request: &Request) -> Result<(), Error> {
+    request.step("ipam");
     ipam(request)?.map_or(Ok(()), |ipam| ipam.call(command, request))
 }

@@ -17,6 +17,7 @@ use crate::want::is_ipv6;
 /// configuration.
 pub fn status(request: &Request) -> Result<(), Error> {
     let config = BridgeConfig::read(request)?;
+    request.step("look");
     let node = Netlink::current().context("failed to open a netlink socket");
     let node = node.map_err(Error::not_available)?;
     let bridge = bridge::find(&node, &config.bridge).map_err(Error::not_available)?;
@@ -24,6 +25,7 @@ pub fn status(request: &Request) -> Result<(), Error> {
     if config.is_gateway && config.layer3 {
         can_forward(&node, &config, bridge.as_ref())?;
     }
+    request.step("ipam");
     match ipam(request).map_err(Error::not_available)? {
         Some(ipam) => ipam.call(Command::Status, request),
         None => Ok(()),

@@ -17,22 +17,26 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     if config.mappings.is_empty() {
         return Ok(previous);
     }
+    request.step("look");
     // Refuses what is no pod's: its ports need nobody to lead to them.
     attached::netns::open(request)?;
     let addresses = pod::addresses(&previous, &request.env.ifname);
     let ports = config.host_ports(&addresses);
     hostport::preflight(config.backend, &ports).rules_context("cannot map ports")?;
 
+    request.step("rules");
     let attachment = request.attachment();
     let owner = owner(&attachment);
     let mut undo = Undo::new();
     hostport::add(config.backend, owner, &ports).rules_context("unable to setup DNAT")?;
     undo.push(|| drop(hostport::delete(owner, &addresses, true)));
     if config.snat {
+        request.step("localnet");
         localnet::enable(&addresses)?;
     }
     undo.commit();
 
+    request.step("conntrack");
     let families = || addresses.iter().map(Family::of);
     stale::remove(
         stale::in_both_families(&config.mappings)

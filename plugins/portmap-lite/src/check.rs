@@ -15,6 +15,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
     if config.mappings.is_empty() {
         return Ok(());
     }
+    request.step("rules");
     let addresses = pod::addresses(&previous, &request.env.ifname);
     let attachment = request.attachment();
     let ports = config.host_ports(&addresses);
@@ -26,6 +27,7 @@ pub fn check(request: &Request) -> Result<(), Error> {
         other => other.rules_context("could not check dnat")?,
     }
     if config.snat {
+        request.step("localnet");
         localnet::check(&addresses)?;
     }
     Ok(())

@@ -16,9 +16,11 @@ pub fn del(request: &Request) -> Result<(), Error> {
     let addresses = previous.map_or_else(Vec::new, |previous| {
         pod::addresses(&previous, &request.env.ifname)
     });
+    request.step("rules");
     let found = hostport::delete(owner(&attachment), &addresses, !told.is_empty()).rules_context(
         format!("host port rules of {attachment} may still be there"),
     )?;
+    request.step("conntrack");
     stale::remove(found.into_iter().chain(stale::in_both_families(&told)));
     Ok(())
 }

@@ -12,8 +12,10 @@ use crate::stale;
 pub fn gc(request: &Request) -> Result<(), Error> {
     let valid = request.valid_attachments()?;
     let owners: Vec<Owner> = valid.iter().map(owner).collect();
+    request.step("rules");
     let network = &request.config.name;
     let (found, done) = hostport::gc(network, &owners);
+    request.step("conntrack");
     stale::remove(found);
     done.rules_context(format!("host port rules of network {network}"))
 }

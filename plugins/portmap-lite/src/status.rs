@@ -11,6 +11,7 @@ use crate::config::PortmapConfig;
 /// Code 50 with the reason, or what is wrong with the configuration.
 pub fn status(request: &Request) -> Result<(), Error> {
     let config = PortmapConfig::read(request)?;
+    request.step("look");
     let usable = |any| hostport::preflight(config.backend, &config.host_ports(&[any]));
     Family::any(usable)
         .context("cannot map ports")

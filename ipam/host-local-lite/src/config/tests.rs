@@ -5,8 +5,8 @@ use cni::{Command, Env};
 use super::*;
 
 fn request(json: &str, args: &str) -> Request {
-    Request {
-        env: Env {
+    Request::new(
+        Env {
             command: Command::Add,
             container_id: "id".to_string(),
             netns: None,
@@ -15,8 +15,8 @@ fn request(json: &str, args: &str) -> Request {
             path: Vec::new(),
             netns_override: false,
         },
-        config: Config::parse(json.as_bytes().to_vec()).unwrap(),
-    }
+        Config::parse(json.as_bytes().to_vec()).unwrap(),
+    )
 }
 
 /// The settings of a 1.0.0 configuration with this `ipam` and these other keys.

@@ -13,8 +13,8 @@ fn read_on(node: Backend, keys: &str) -> Result<PortmapConfig, Error> {
 
 fn request(keys: &str) -> Request {
     let raw = format!("{{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"portmap\"{keys}}}");
-    Request {
-        env: Env {
+    Request::new(
+        Env {
             command: Command::Add,
             container_id: "id".into(),
             netns: None,
@@ -23,8 +23,8 @@ fn request(keys: &str) -> Request {
             args: String::new(),
             path: Vec::new(),
         },
-        config: Config::parse(raw.into_bytes()).unwrap(),
-    }
+        Config::parse(raw.into_bytes()).unwrap(),
+    )
 }
 
 fn with_ports(ports: &str) -> String {
