@@ -1,4 +1,5 @@
-//! Masquerade and host-port rules as values, and the two backends that apply them.
+//! Masquerade and host-port rules as values, and the two backends that apply them; and filters of
+//! source MACs.
 //!
 //! [`masquerade`] and [`hostport`] make, remove and compare what an attachment should have, by
 //! iptables or by nftables; [`Backend`] says by which.
@@ -7,7 +8,7 @@
 //! compared by CHECK and turned into a deletion. `ruleset` makes batches of such lines, `verbs` applies
 //! them to both families, `garbage` finds what attachments that are no more have left, `iptables` runs
 //! the programs, and `probe` asks the kernel whether there is anything to do. The other backend is
-//! `nft`.
+//! `nft`, which [`macspoof`] speaks by too.
 //!
 //! Nothing here knows of CNI.
 
@@ -28,6 +29,7 @@ mod verbs;
 
 pub use backend::Backend;
 pub use error::{Error, Result};
+pub use nft::macspoof;
 pub use rule::Family;
 
 /// Whose the rules are. Network and container id are as the runtime gives them.

@@ -9,7 +9,7 @@ use netlink_packet_netfilter::nftables::{
     Verdict, VerdictAttribute,
 };
 
-use super::field::{Field, first, meta, register};
+use super::field::{Field, first, meta, register, source_mac};
 use super::table::proto_family;
 use crate::hostport::Protocol;
 use crate::rule::Family;
@@ -103,11 +103,29 @@ pub fn jump_verdict(chain: &str) -> DataAttribute {
 
 /// `jump CHAIN`.
 pub fn jump(chain: &str) -> Part {
+    verdict(format!("jump {chain}"), jump_verdict(chain))
+}
+
+/// `return`: back to the rule behind the jump.
+pub fn back() -> Part {
+    let back = vec![VerdictAttribute::Code(Verdict::Return)];
+    verdict("return", DataAttribute::Verdict(back))
+}
+
+/// `drop`.
+pub fn drop_it() -> Part {
+    /// Of linux/netfilter.h.
+    const NF_DROP: u32 = 0;
+    let drop = vec![VerdictAttribute::Code(Verdict::Other(NF_DROP))];
+    verdict("drop", DataAttribute::Verdict(drop))
+}
+
+fn verdict(text: impl Into<String>, data: DataAttribute) -> Part {
     let verdict = Expressions::Immediate(vec![
         Immediate::DestinationRegister(Register::Verdict),
-        Immediate::Data(jump_verdict(chain)),
+        Immediate::Data(data),
     ]);
-    Part::new(format!("jump {chain}"), [verdict])
+    Part::new(text, [verdict])
 }
 
 fn concatenation(family: Family, fields: &[Field]) -> Part {
@@ -286,6 +304,13 @@ pub fn input_is(name: &str, inverted: bool) -> Part {
         format!("iifname {not}\"{name}\""),
         [meta(MetaKey::Iifname, first()), compare(operator, value)],
     )
+}
+
+/// `ether saddr MAC`.
+pub fn source_mac_is(mac: [u8; 6]) -> Part {
+    let text = mac.map(|byte| format!("{byte:02x}")).join(":");
+    let is = compare(Operator::Equal, mac);
+    Part::new(format!("ether saddr {text}"), [source_mac(first()), is])
 }
 
 /// `tcp dport PORT`.

@@ -5,6 +5,7 @@ use netlink_packet_netfilter::nftables::{Expressions, Meta, MetaKey, Payload, Re
 use crate::rule::Family;
 
 /// Bases of a payload: `NFT_PAYLOAD_*` of linux/netfilter/nf_tables.h.
+const LINK_HEADER: u32 = 0;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 
@@ -103,6 +104,11 @@ fn payload(base: u32, offset: u32, length: u32, to: Register) -> Expressions {
         Payload::Offset(offset),
         Payload::Len(length),
     ])
+}
+
+/// `ether saddr` into a register: behind the destination, in the header of IEEE 802.3.
+pub fn source_mac(to: Register) -> Expressions {
+    payload(LINK_HEADER, 6, 6, to)
 }
 
 /// `meta KEY` into a register.

@@ -30,7 +30,7 @@ use super::field::Field;
 use super::listing::Listing;
 use super::plan::Want;
 use super::table::{
-    Chain, Element, Entry, Hook, Rule, Set, Table, TableName, Value, key, proto_family,
+    Chain, Element, Entry, Hook, HookKind, Rule, Set, Table, TableName, Value, key, proto_family,
 };
 use super::tag::Tag;
 use crate::hostport::{HostPorts, Mapping, Mark};
@@ -106,6 +106,7 @@ fn entrance(name: &str, number: InetHookNumber) -> Chain {
     Chain {
         name: name.to_owned(),
         hook: Some(Hook {
+            kind: HookKind::Nat,
             number,
             priority: DSTNAT,
         }),
@@ -166,6 +167,7 @@ impl Marking {
             Chain {
                 name: format!("masquerade_{:#x}", self.mark),
                 hook: Some(Hook {
+                    kind: HookKind::Nat,
                     number: InetHookNumber::PostRouting,
                     priority: SRCNAT,
                 }),

@@ -6,12 +6,12 @@ use netlink_packet_core::{
     NLA_TYPE_MASK, NlaBuffer, NlasIterator, Parseable, parse_string, parse_u64_be,
 };
 use netlink_packet_netfilter::nftables::{
-    ChainAttribute, DataAttribute, Expressions, Hook as HookAttribute, HookNumber, NfTablesMessage,
-    SetElementAttribute,
+    ChainAttribute, DataAttribute, Expressions, Hook as HookAttribute, HookNumber, Immediate,
+    NfTablesMessage, SetElementAttribute, VerdictAttribute,
 };
 
 use super::message::comment;
-use super::table::{Element, Entry, Hook, Table, TableName};
+use super::table::{Element, Entry, Hook, HookKind, Table, TableName};
 use super::wire::{Object, Socket};
 
 /// A table as it was found.
@@ -36,6 +36,8 @@ pub struct FoundChain {
     pub name: String,
     /// Where packets enter it.
     pub hook: Option<Hook>,
+    /// Empty where it has none.
+    pub comment: String,
 }
 
 /// A rule as it was found.
@@ -49,6 +51,26 @@ pub struct FoundRule {
     pub expressions: Vec<Expressions>,
     /// Whose it is; empty where it has no comment.
     pub comment: String,
+}
+
+impl FoundRule {
+    /// The chain that it leads to.
+    pub fn target(&self) -> Option<&str> {
+        fn of_verdict(attribute: &Immediate) -> Option<&str> {
+            let Immediate::Data(DataAttribute::Verdict(parts)) = attribute else {
+                return None;
+            };
+            parts.iter().find_map(|part| match part {
+                VerdictAttribute::Chain(name) => Some(name.as_str()),
+                _ => None,
+            })
+        }
+        let mut expressions = self.expressions.iter();
+        expressions.find_map(|expression| match expression {
+            Expressions::Immediate(attributes) => attributes.iter().find_map(of_verdict),
+            _ => None,
+        })
+    }
 }
 
 impl Listing {
@@ -98,10 +120,9 @@ impl Listing {
             ..Listing::default()
         };
         for chain in &table.chains {
-            let found = socket.get(&name.get_chain(&chain.name))?;
             listing
                 .chains
-                .extend(found.and_then(|found| read_chain(&found)));
+                .extend(self::chain(socket, name, &chain.name)?);
         }
         for set in &table.sets {
             if socket.get(&name.get_set(set.name))?.is_some() {
@@ -109,6 +130,11 @@ impl Listing {
             }
         }
         Ok(listing)
+    }
+
+    /// A chain, if it is there and was asked for.
+    pub fn chain(&self, name: &str) -> Option<&FoundChain> {
+        self.chains.iter().find(|chain| chain.name == name)
     }
 
     /// The rules of a chain, in their order.
@@ -126,6 +152,35 @@ pub fn rules(socket: &mut Socket, table: TableName) -> io::Result<Vec<FoundRule>
     Ok(found.iter().filter_map(read_rule).collect())
 }
 
+/// The rules of a chain, in their order; none where it is not there. The kernel looks at no other's.
+///
+/// # Errors
+/// The kernel's.
+pub fn rules_in(socket: &mut Socket, table: TableName, chain: &str) -> io::Result<Vec<FoundRule>> {
+    let found = socket.dump(&table.get_rules_in(chain))?;
+    Ok(found.iter().filter_map(read_rule).collect())
+}
+
+/// A chain; `None` where it is not there.
+///
+/// # Errors
+/// The kernel's.
+pub fn chain(socket: &mut Socket, table: TableName, name: &str) -> io::Result<Option<FoundChain>> {
+    let found = socket.get(&table.get_chain(name))?;
+    Ok(found.and_then(|found| read_chain(&found, table.name)))
+}
+
+/// All chains of a table; none where it is not there. The kernel can only be asked for those of all
+/// tables of the family.
+///
+/// # Errors
+/// The kernel's.
+pub fn chains(socket: &mut Socket, table: TableName) -> io::Result<Vec<FoundChain>> {
+    let all = socket.dump(&table.get_chains_of_family())?;
+    let of_table = all.iter().filter_map(|found| read_chain(found, table.name));
+    Ok(of_table.collect())
+}
+
 /// The elements of a set; none where it is not there. The kernel may list one twice while others
 /// are added.
 fn entries(socket: &mut Socket, table: TableName, set: &str) -> io::Result<Vec<Entry>> {
@@ -141,25 +196,32 @@ fn entries(socket: &mut Socket, table: TableName, set: &str) -> io::Result<Vec<E
     Ok(entries)
 }
 
-fn read_chain(object: &Object) -> Option<FoundChain> {
+/// `None` for one of another table.
+fn read_chain(object: &Object, table: &str) -> Option<FoundChain> {
     let Some(NfTablesMessage::NewChain(message)) = object.decode() else {
         return None;
     };
     let mut chain = FoundChain {
         name: String::new(),
         hook: None,
+        comment: String::new(),
     };
+    let (mut is_there, mut hook, mut kind) = (false, None, None);
     for attribute in message.attributes {
         match attribute {
+            ChainAttribute::Table(name) => is_there = name == table,
             ChainAttribute::Name(name) => chain.name = name,
-            ChainAttribute::Hook(attributes) => chain.hook = read_hook(&attributes),
+            ChainAttribute::Hook(attributes) => hook = Some(attributes),
+            ChainAttribute::Type(name) => kind = HookKind::of_name(&name),
+            ChainAttribute::UserData(bytes) => chain.comment = comment(&bytes),
             _ => {}
         }
     }
-    Some(chain)
+    chain.hook = hook.and_then(|attributes| read_hook(kind?, &attributes));
+    is_there.then_some(chain)
 }
 
-fn read_hook(attributes: &[HookAttribute]) -> Option<Hook> {
+fn read_hook(kind: HookKind, attributes: &[HookAttribute]) -> Option<Hook> {
     let number = attributes.iter().find_map(|attribute| match attribute {
         HookAttribute::Number(HookNumber::Inet(number)) => Some(*number),
         _ => None,
@@ -169,6 +231,7 @@ fn read_hook(attributes: &[HookAttribute]) -> Option<Hook> {
         _ => None,
     });
     Some(Hook {
+        kind,
         number: number?,
         priority: priority?,
     })
@@ -284,4 +347,39 @@ fn read_element(set: &str, attributes: &[u8]) -> Option<Entry> {
         }
     }
     Some(Entry { key: key?, ..entry })
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::{NetlinkDeserializable, NetlinkHeader};
+
+    use super::*;
+
+    #[test]
+    fn only_chains_of_the_table_are_read() {
+        let chain = |kind: u16, table: u8, name: u8| {
+            let mut header = NetlinkHeader::default();
+            header.message_type = kind;
+            // nfgenmsg, NFTA_CHAIN_TABLE, NFTA_CHAIN_NAME, NFTA_CHAIN_USERDATA
+            let mut body = vec![2, 0, 0, 0];
+            for (kind, value) in [
+                (1_u16, &[table, b'a', b't', 0][..]),
+                (3, &[name, b'a', b't', 0][..]),
+                (12, &[0, 2, b'x', 0][..]),
+            ] {
+                body.extend(8_u16.to_ne_bytes());
+                body.extend(kind.to_ne_bytes());
+                body.extend(value);
+            }
+            read_chain(&Object::deserialize(&header, &body).unwrap(), "nat")
+        };
+        let cat = FoundChain {
+            name: "cat".to_owned(),
+            hook: None,
+            comment: "x".to_owned(),
+        };
+        assert_eq!(chain(0xa03, b'n', b'c'), Some(cat));
+        assert_eq!(chain(0xa03, b'r', b'c'), None);
+        assert_eq!(chain(0xa00, b'n', b'c'), None);
+    }
 }

@@ -16,7 +16,9 @@ use super::expr::{self, Part, octets};
 use super::field::Field;
 use super::hostport::SRCNAT;
 use super::plan::Want;
-use super::table::{Chain, Element, Entry, Hook, Set, Table, TableName, Value, proto_family};
+use super::table::{
+    Chain, Element, Entry, Hook, HookKind, Set, Table, TableName, Value, proto_family,
+};
 use super::tag::Tag;
 use crate::names;
 use crate::rule::{Family, multicast};
@@ -38,6 +40,7 @@ pub fn table(family: Family, nets: &[IpNet]) -> Table {
     let mut chains = vec![Chain {
         name: "postrouting".to_owned(),
         hook: Some(Hook {
+            kind: HookKind::Nat,
             number: InetHookNumber::PostRouting,
             priority: SRCNAT,
         }),

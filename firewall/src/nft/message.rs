@@ -49,10 +49,31 @@ impl TableName {
                 HookAttribute::Number(hook.number.into()),
                 HookAttribute::Priority(hook.priority.cast_unsigned()),
             ]));
-            attributes.push(ChainAttribute::Type("nat".to_owned()));
+            attributes.push(ChainAttribute::Type(hook.kind.name().to_owned()));
         }
         let body = NfTablesMessage::NewChain(ChainMessage { attributes });
         self.message(NLM_F_CREATE, body)
+    }
+
+    /// `create chain`, with a comment: refused where it is there.
+    pub fn create_chain(&self, name: &str, comment: &str) -> Message {
+        let attributes = vec![
+            ChainAttribute::Table(self.name.to_owned()),
+            ChainAttribute::Name(name.to_owned()),
+            ChainAttribute::UserData(user_data(comment)),
+        ];
+        let body = NfTablesMessage::NewChain(ChainMessage { attributes });
+        self.message(NLM_F_CREATE | NLM_F_EXCL, body)
+    }
+
+    /// `delete chain`, with its rules.
+    pub fn delete_chain(&self, name: &str) -> Message {
+        let attributes = vec![
+            ChainAttribute::Table(self.name.to_owned()),
+            ChainAttribute::Name(name.to_owned()),
+        ];
+        let body = NfTablesMessage::DeleteChain(ChainMessage { attributes });
+        self.message(0, body)
     }
 
     /// `list chain`.
@@ -79,15 +100,6 @@ impl TableName {
         self.message(0, NfTablesMessage::DeleteRule(RuleMessage { attributes }))
     }
 
-    /// `delete chain`, of one without rules.
-    pub fn delete_chain(&self, name: &str) -> Message {
-        let attributes = vec![
-            ChainAttribute::Table(self.name.to_owned()),
-            ChainAttribute::Name(name.to_owned()),
-        ];
-        self.message(0, NfTablesMessage::DeleteChain(ChainMessage { attributes }))
-    }
-
     /// `add rule`, behind all others of the chain. A shared rule has no comment.
     pub fn add_rule(&self, chain: &str, part: &Part, comment: &str) -> Message {
         let expressions = part.expressions.iter().cloned().map(Expressions::into);
@@ -111,6 +123,15 @@ impl TableName {
             RuleAttribute::Handle(handle),
         ];
         self.message(0, NfTablesMessage::DeleteRule(RuleMessage { attributes }))
+    }
+
+    /// The question for the rules of one chain.
+    pub fn get_rules_in(&self, chain: &str) -> Message {
+        let attributes = vec![
+            RuleAttribute::Table(self.name.to_owned()),
+            RuleAttribute::Chain(chain.to_owned()),
+        ];
+        self.message(0, NfTablesMessage::GetRule(RuleMessage { attributes }))
     }
 
     /// The question for all rules.
@@ -267,7 +288,8 @@ fn length(fields: &[Field], family: Family) -> u32 {
     words.fold(0_u32, u32::saturating_add).saturating_mul(4)
 }
 
-/// A comment as `nft` keeps it: type 0 (`NFTNL_UDATA_RULE_COMMENT`, the same for elements), length,
+/// A comment as `nft` keeps it: type 0 (`NFTNL_UDATA_RULE_COMMENT`, the same for elements and
+/// chains), length,
 /// text, zero.
 fn user_data(comment: &str) -> Vec<u8> {
     const COMMENT: u8 = 0;

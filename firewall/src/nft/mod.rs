@@ -14,6 +14,7 @@ mod field;
 mod foreign;
 mod hostport;
 mod listing;
+pub mod macspoof;
 mod masquerade;
 mod message;
 pub mod nat;

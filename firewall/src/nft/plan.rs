@@ -1,8 +1,8 @@
 //! What to send for what is wanted, given what is there: pure.
 
 use super::expr;
-use super::listing::{FoundRule, Listing};
-use super::table::{Chain, Element, Entry, Rule, Table};
+use super::listing::{FoundChain, FoundRule, Listing};
+use super::table::{Chain, Element, Entry, Rule, Table, TableName};
 use super::tag::Tag;
 use super::wire::Message;
 
@@ -60,7 +60,7 @@ fn shared(table: &Table, listing: &Listing) -> Vec<Message> {
         }
     }
     for chain in &table.chains {
-        if listing.chains.iter().all(|found| found.name != chain.name) {
+        if listing.chain(&chain.name).is_none() {
             batch.push(name.add_chain(chain));
         }
     }
@@ -123,16 +123,13 @@ pub fn missing(want: &Want, listing: &Listing, tag: &Tag) -> Option<String> {
         return Some(format!("set {set} not found in table {table}"));
     }
     for chain in &want.table.chains {
-        let found = listing.chains.iter().find(|found| found.name == chain.name);
-        if found.is_none_or(|found| found.hook != chain.hook) {
-            return Some(match found {
-                None => format!("chain {} not found in table {table}", chain.name),
-                Some(_) => format!("chain {} of table {table} has another hook", chain.name),
-            });
+        let found = listing.chain(&chain.name);
+        if let Some(text) = missing_chain(chain, found, table) {
+            return Some(text);
         }
         let rules = listing.rules_in(&chain.name);
         if let Some(text) = missing_rule(&chain.rules, rules) {
-            return Some(not_found(&text, &chain.name, want));
+            return Some(not_found(&text, &chain.name, table));
         }
     }
     let gone = |element: &&Element| !listing.entries.contains(&element.entry);
@@ -150,12 +147,28 @@ pub fn missing(want: &Want, listing: &Listing, tag: &Tag) -> Option<String> {
             let own = listing
                 .rules_in(chain)
                 .filter(|rule| tag.owns(&rule.comment));
-            missing_rule(&parts, own).map(|text| not_found(&text, chain, want))
+            missing_rule(&parts, own).map(|text| not_found(&text, chain, table))
         })
 }
 
+/// What is wrong with a chain, its rules left aside.
+pub fn missing_chain(
+    chain: &Chain,
+    found: Option<&FoundChain>,
+    table: TableName,
+) -> Option<String> {
+    let name = &chain.name;
+    match found {
+        None => Some(format!("chain {name} not found in table {table}")),
+        Some(found) if found.hook != chain.hook => {
+            Some(format!("chain {name} of table {table} has another hook"))
+        }
+        Some(_) => None,
+    }
+}
+
 /// The words of the first rule that is not in its place.
-fn missing_rule<'a>(
+pub fn missing_rule<'a>(
     parts: &[expr::Part],
     mut found: impl Iterator<Item = &'a FoundRule>,
 ) -> Option<String> {
@@ -166,11 +179,9 @@ fn missing_rule<'a>(
     parts.iter().find(gone).map(|part| part.text.clone())
 }
 
-fn not_found(text: &str, chain: &str, want: &Want) -> String {
-    format!(
-        "rule [{text}] in chain {chain} not found in table {}",
-        want.table.name
-    )
+/// What CHECK says of a rule that is gone.
+pub fn not_found(text: &str, chain: &str, table: TableName) -> String {
+    format!("rule [{text}] in chain {chain} not found in table {table}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use netlink_packet_netfilter::nftables::{
-    Cmp, DataAttribute, Expressions, Immediate, Meta, MetaKey, Payload,
+    Cmp, DataAttribute, Expressions, Immediate, Meta, MetaKey, Operator, Payload,
 };
 
 use super::hostport::{ADDRESS_PORTS, PORTS};
@@ -72,6 +72,23 @@ pub fn rule(expressions: &[Expressions]) -> Option<(Family, Mapping)> {
         host_ip,
     };
     Some((Family::of(&target?.into()), mapping))
+}
+
+/// The name of the interface that a rule is for; `None` where it is for several, or does not say.
+pub fn input(expressions: &[Expressions]) -> Option<&str> {
+    let (load, compare) = expressions.split_first()?;
+    let Expressions::Meta(attributes) = load else {
+        return None;
+    };
+    let Some(Expressions::Cmp(comparison)) = compare.first() else {
+        return None;
+    };
+    let is_name = attributes.contains(&Meta::Key(MetaKey::Iifname));
+    let is_equal = comparison.contains(&Cmp::Op(Operator::Equal));
+    // One that ends in `*` has no zero.
+    let name = value(compare.first()?)?.split_last()?;
+    let name = std::str::from_utf8(name.1).ok().filter(|_| *name.0 == 0)?;
+    (is_name && is_equal).then(|| name.trim_end_matches('\0'))
 }
 
 /// What the next comparison is about.

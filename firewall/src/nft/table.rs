@@ -31,6 +31,7 @@ impl fmt::Display for TableName {
         let family = match self.family {
             NetfilterProtoFamily::IPv4 => "ip",
             NetfilterProtoFamily::IPv6 => "ip6",
+            NetfilterProtoFamily::Bridge => "bridge",
             _ => "inet",
         };
         write!(f, "{family} {}", self.name)
@@ -83,13 +84,41 @@ pub struct Chain {
     pub rules: Vec<Part>,
 }
 
-/// A place of network address translation.
+/// A place where packets enter a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hook {
-    /// Which one.
+    /// What for.
+    pub kind: HookKind,
+    /// Which one; those of bridges have the same numbers (`NF_BR_*` of linux/netfilter_bridge.h).
     pub number: InetHookNumber,
-    /// The lower, the earlier: `NF_IP_PRI_*` of linux/netfilter_ipv4.h.
+    /// The lower, the earlier: `NF_IP_PRI_*` of linux/netfilter_ipv4.h, `NF_BR_PRI_*` of
+    /// linux/netfilter_bridge.h.
     pub priority: i32,
+}
+
+/// What a chain with a hook is for: its type, as the kernel calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookKind {
+    /// Network address translation.
+    Nat,
+    /// Anything.
+    Filter,
+}
+
+impl HookKind {
+    /// `NFTA_CHAIN_TYPE` of linux/netfilter/nf_tables.h.
+    pub fn name(self) -> &'static str {
+        match self {
+            HookKind::Nat => "nat",
+            HookKind::Filter => "filter",
+        }
+    }
+
+    /// The one of that name.
+    pub fn of_name(name: &str) -> Option<HookKind> {
+        let all = [HookKind::Nat, HookKind::Filter];
+        all.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// A rule of one attachment.

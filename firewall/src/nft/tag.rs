@@ -1,5 +1,7 @@
 //! The comment by which an attachment's elements and rules are found.
 
+use std::collections::BTreeSet;
+
 use super::field::Field;
 use super::table::{Element, Entry, Set, Value};
 use crate::Owner;
@@ -83,7 +85,8 @@ fn network_hash(network: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dead {
     network: String,
-    valid: Vec<Tag>,
+    /// Hashes.
+    valid: BTreeSet<String>,
 }
 
 impl Dead {
@@ -91,13 +94,14 @@ impl Dead {
     pub fn new(network: &str, valid: &[Owner]) -> Dead {
         Dead {
             network: network_hash(network),
-            valid: valid.iter().map(|owner| Tag::of(*owner)).collect(),
+            valid: valid.iter().map(|owner| Tag::of(*owner).hash).collect(),
         }
     }
 
     /// Whether a comment is one of theirs.
     pub fn owns(&self, comment: &str) -> bool {
-        comment.starts_with(&self.network) && !self.valid.iter().any(|tag| tag.owns(comment))
+        let hash = comment.get(..self.network.len().saturating_add(HASH_LEN));
+        comment.starts_with(&self.network) && !hash.is_some_and(|hash| self.valid.contains(hash))
     }
 }
 

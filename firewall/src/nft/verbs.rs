@@ -90,14 +90,29 @@ fn first_batch(socket: &mut Socket, kind: &impl Kind) -> io::Result<Option<Vec<M
     Ok(Some(batch))
 }
 
-/// Applies what `plan` makes, under the lock; again from the start where it was refused because of
-/// what others did in between.
-pub(super) fn change<T>(
+/// Applies what `plan` makes, under the lock.
+///
+/// # Errors
+/// The kernel's, or the lock's.
+pub fn change<T>(
+    socket: &mut Socket,
+    doing: &str,
+    plan: impl FnMut(&mut Socket) -> io::Result<(Vec<Message>, T)>,
+) -> Result<T> {
+    let _lock = Lock::take(Deadline::start())?;
+    apply(socket, doing, plan)
+}
+
+/// Applies what `plan` makes; again from the start where it was refused because of what others did
+/// in between.
+///
+/// # Errors
+/// The kernel's.
+pub fn apply<T>(
     socket: &mut Socket,
     doing: &str,
     mut plan: impl FnMut(&mut Socket) -> io::Result<(Vec<Message>, T)>,
 ) -> Result<T> {
-    let _lock = Lock::take(Deadline::start())?;
     let mut attempt = 1_u32;
     loop {
         let (batch, said) = plan(socket).map_err(failed(doing))?;
@@ -141,16 +156,11 @@ pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
         let tables = leftovers.there(&mut socket)?;
         Ok((socket, tables))
     });
-    let (mut socket, (own, foreign)) = match there {
-        Ok((_, (own, foreign))) if own.is_empty() && foreign.is_empty() => {
-            return Ok(Removed::default());
+    let (mut socket, (own, foreign)) = match or_nothing_there(there, doing, expected)? {
+        Some((socket, (own, foreign))) if !own.is_empty() || !foreign.is_empty() => {
+            (socket, (own, foreign))
         }
-        Ok(there) => there,
-        Err(error) if !expected || is_without_nftables(&error) => return Ok(Removed::default()),
-        Err(error) => {
-            let text = format!("{doing}: what was made may still be there: {error}");
-            return Err(Error::StillThere(text));
-        }
+        _ => return Ok(Removed::default()),
     };
     change(&mut socket, doing, |socket| {
         let mut removed = Removed::default();
@@ -177,6 +187,21 @@ pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
         }
         Ok((batch, removed))
     })
+}
+
+/// What DEL could ask the kernel; `None` where it could not, which is no matter: nothing can be
+/// there, or nothing is `expected`.
+///
+/// # Errors
+/// [`Error::StillThere`].
+pub fn or_nothing_there<T>(asked: io::Result<T>, doing: &str, expected: bool) -> Result<Option<T>> {
+    match asked {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if !expected || is_without_nftables(&error) => Ok(None),
+        Err(error) => Err(Error::StillThere(format!(
+            "{doing}: what was made may still be there: {error}"
+        ))),
+    }
 }
 
 impl Leftovers<'_> {
@@ -226,11 +251,16 @@ pub fn check(kind: &impl Kind) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn open(doing: &str) -> Result<Socket> {
+/// A socket.
+///
+/// # Errors
+/// The kernel's.
+pub fn open(doing: &str) -> Result<Socket> {
     Socket::open().map_err(failed(doing))
 }
 
-fn failed(doing: &str) -> impl Fn(io::Error) -> Error {
+/// What the kernel's error is to our callers.
+pub fn failed(doing: &str) -> impl Fn(io::Error) -> Error {
     move |source| Error::Io {
         command: doing.to_owned(),
         source,

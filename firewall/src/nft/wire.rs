@@ -103,13 +103,28 @@ impl Socket {
             return Ok(());
         }
         let (bytes, begin, last) = self.encode_batch(batch);
+        self.exchange(&bytes, begin, last)
+    }
+
+    /// What [`Socket::commit`] would answer, without a change: the kernel works through a batch that
+    /// has no end, and takes all of it back. As `nft --check`.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn rehearse(&mut self, batch: &[Message]) -> io::Result<()> {
+        let (bytes, begin, last) = self.encode_begun(batch);
+        self.exchange(&bytes, begin, last)
+    }
+
+    /// Sends a batch and waits for the answer to its last message.
+    fn exchange(&mut self, bytes: &[u8], begin: u32, last: u32) -> io::Result<()> {
         if bytes.len() > USUAL_BATCH {
             // Beyond the node's limit where the kernel lets us; else the send says what is wrong.
             if setsockopt(&self.socket, sockopt::SndBufForce, &bytes.len()).is_err() {
                 let _ = setsockopt(&self.socket, sockopt::SndBuf, &bytes.len());
             }
         }
-        self.socket.send(&bytes, 0)?;
+        self.socket.send(bytes, 0)?;
         let mut refused = None;
         let mut buffer = Vec::with_capacity(RECEIVE_SIZE);
         loop {
@@ -135,12 +150,14 @@ impl Socket {
     /// The bytes of a batch, and the sequence numbers of its begin and of its last message, the one
     /// that is acknowledged.
     fn encode_batch(&mut self, batch: &[Message]) -> (Vec<u8>, u32, u32) {
-        let control = |message| {
-            // The subsystem that the batch is for, as linux/netfilter/nfnetlink.h asks.
-            let subsystem = u8::from(NetfilterSubsystem::NfTables).into();
-            let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, subsystem);
-            NetfilterMessage::new(header, message)
-        };
+        let (mut bytes, begin, last) = self.encode_begun(batch);
+        let end = self.next();
+        encode(&mut bytes, control(ControlMessage::BatchEnd), 0, end);
+        (bytes, begin, last)
+    }
+
+    /// The same without its end.
+    fn encode_begun(&mut self, batch: &[Message]) -> (Vec<u8>, u32, u32) {
         let begin = self.next();
         let mut bytes = Vec::new();
         encode(&mut bytes, control(ControlMessage::BatchBegin), 0, begin);
@@ -155,8 +172,6 @@ impl Socket {
             let flags = message.flags | acknowledged;
             encode(&mut bytes, message.inner(), flags, last);
         }
-        let end = self.next();
-        encode(&mut bytes, control(ControlMessage::BatchEnd), 0, end);
         (bytes, begin, last)
     }
 
@@ -211,6 +226,8 @@ impl Socket {
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         }
+        #[cfg(test)]
+        tests::count(messages.len());
         Ok(messages)
     }
 
@@ -256,6 +273,14 @@ impl Message {
     }
 }
 
+/// The begin or end of a batch.
+fn control(message: ControlMessage) -> NetfilterMessage {
+    // The subsystem that the batch is for, as linux/netfilter/nfnetlink.h asks.
+    let subsystem = u8::from(NetfilterSubsystem::NfTables).into();
+    let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, subsystem);
+    NetfilterMessage::new(header, message)
+}
+
 /// Appends a request.
 fn encode(bytes: &mut Vec<u8>, message: NetfilterMessage, flags: u16, sequence: u32) {
     let mut header = NetlinkHeader::default();
@@ -271,4 +296,4 @@ fn encode(bytes: &mut Vec<u8>, message: NetfilterMessage, flags: u16, sequence: 
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

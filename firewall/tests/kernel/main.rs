@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod delete;
 mod gc;
+mod macspoof;
 mod nft;
 
 use common::{mapping, nets, owner, ports};

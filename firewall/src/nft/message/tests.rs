@@ -98,6 +98,37 @@ fn tables_chains_and_sets_are_made_as_nft_does() {
     );
 }
 
+#[test]
+fn chains_of_bridges_are_made_and_deleted_as_nft_does() {
+    const NAT: &str = "08000100 6e617400";
+    let table = crate::nft::macspoof::TABLE;
+    assert_eq!(u8::from(table.family), 7);
+    let c = format!("{NAT} 06000300 63000000");
+    for (message, nft, line) in [
+        (
+            table.add_chain(&crate::nft::macspoof::shared()),
+            format!(
+                "{NAT} 0f000300 505245524f5554494e470000 0b000700 66696c7465720000
+                 0800050000000001 14000480 0800010000000000 08000200fffffed4"
+            ),
+            "add chain bridge nat PREROUTING { type filter hook prerouting priority -300; }",
+        ),
+        (
+            table.create_chain("c", "abc"),
+            format!("{c} 0a000c00 0004616263000000"),
+            "create chain bridge nat c { comment \"abc\"; }",
+        ),
+        (table.delete_chain("c"), c, "delete chain bridge nat c"),
+        (
+            table.get_rules_in("c"),
+            format!("{NAT} 06000200 63000000"),
+            "the rules of: list chain bridge nat c",
+        ),
+    ] {
+        is_part_of(&message, &nft, line);
+    }
+}
+
 #[cfg(target_endian = "little")]
 #[test]
 fn sets_are_made_as_nft_does() {

@@ -51,6 +51,7 @@ fn complete(want: &Want, tag: &Tag) -> Listing {
             .map(|chain| FoundChain {
                 name: chain.name.clone(),
                 hook: chain.hook,
+                comment: String::new(),
             })
             .collect(),
         sets: want.table.sets.iter().map(|set| set.name).collect(),

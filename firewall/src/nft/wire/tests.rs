@@ -1,7 +1,25 @@
+use std::cell::Cell;
+
 use netlink_packet_core::NLM_F_CREATE;
 use netlink_packet_netfilter::nftables::{TableAttribute, TableMessage};
 
 use super::*;
+
+thread_local! {
+    static RECEIVED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Adds to the messages that this thread has received.
+pub fn count(messages: usize) {
+    RECEIVED.with(|received| received.set(received.get().saturating_add(messages)));
+}
+
+/// How many messages the kernel sends to this thread in the meantime.
+pub fn received(meanwhile: impl FnOnce()) -> usize {
+    RECEIVED.with(|received| received.set(0));
+    meanwhile();
+    RECEIVED.with(Cell::get)
+}
 
 fn table(name: &str) -> Message {
     let attributes = vec![TableAttribute::Name(name.to_owned())];
@@ -34,4 +52,11 @@ fn a_batch_is_one_datagram_of_which_the_last_change_is_acknowledged() {
     assert_eq!(bytes, expected);
     let (_, begin, _) = socket.encode_batch(&[table("a")]);
     assert_eq!(begin, 5);
+    // What is only rehearsed is the same, but for the end.
+    let Ok(mut socket) = Socket::open() else {
+        return;
+    };
+    let (bytes, begin, last) = socket.encode_begun(&[table("a"), table("b")]);
+    assert_eq!((begin, last), (1, 3));
+    assert_eq!(bytes, expected[..expected.len() - 20]);
 }

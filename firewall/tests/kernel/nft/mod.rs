@@ -4,7 +4,7 @@ mod add;
 mod check;
 mod delete;
 mod gc;
-mod ruleset;
+pub mod ruleset;
 
 use firewall::Backend::Nftables;
 use firewall::hostport;
