@@ -121,6 +121,11 @@ fn add_of_the_bridge_by_nftables() {
 }
 
 #[test]
+fn add_of_the_bridge_with_a_filter() {
+    kill_add(World::filtered("kill-filter"), 0);
+}
+
+#[test]
 fn add_of_portmap_by_nftables() {
     kill_add(World::nftables("kill-portmap-nft"), 1);
 }

@@ -88,7 +88,7 @@ fn of_support_and_names() -> Vec<Refusal> {
             2,
             &["vlanTrunk: [{\"id\":7}]"],
         ),
-        keys(json!({ "macspoofchk": true }), 2, &["macspoofchk: true"]),
+        keys(json!({ "macspoofchk": "yes" }), 6, &["\"macspoofchk\""]),
         keys(
             json!({ "ipMasqBackend": "pf" }),
             7,

@@ -19,13 +19,17 @@ const LISTERS: [(&str, &str); 3] = [
     ("iptables-save", "ip6tables-save"),
 ];
 
+/// Where filters of source MACs are, beside whatever another program has there.
+const FILTERS: &str = "bridge nat";
+
 /// A node's links, rules, qdiscs and reservations, a line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// `NAME KIND mac MAC mtu MTU …`, with what it is a port of and its global addresses.
     pub links: Vec<String>,
     /// `LISTER TABLE: LINE`, in their order, without counters. A chain is a line too. Of nftables only
-    /// what has a comment, in the tables whose names begin with `cni_`.
+    /// what has a comment, in the tables whose names begin with `cni_` and in `bridge nat`, and there
+    /// chains whose names begin with `cni-`.
     pub rules: Vec<String>,
     /// `LINK KIND handle HANDLE`, those that someone made.
     pub qdiscs: Vec<String>,
@@ -189,7 +193,7 @@ fn said_by(node: &Namespace, program: &str, arguments: &[&str]) -> Result<String
 }
 
 /// The elements and rules with a comment in what `nft list ruleset` printed, with their table and
-/// what they are in. Elements have no order of their own.
+/// what they are in, and the chains of filters. Elements have no order of their own.
 fn commented_lines(ruleset: &str) -> Vec<String> {
     let (mut table, mut object) = ("", "");
     let mut lines = Vec::new();
@@ -198,7 +202,10 @@ fn commented_lines(ruleset: &str) -> Vec<String> {
             table = name.trim_end_matches(" {");
         } else if let Some(name) = line.strip_suffix(" {") {
             object = name;
-        } else if line.contains(" comment \"") && table.contains(" cni_") {
+            if table == FILTERS && name.starts_with("chain cni-") {
+                lines.push(format!("nft {table}: {name}"));
+            }
+        } else if line.contains(" comment \"") && (table.contains(" cni_") || table == FILTERS) {
             let line = line.trim_start_matches("elements = { ");
             let line = line.trim_end_matches([',', ' ', '}']);
             let is_rule = object.starts_with("chain ");
@@ -291,6 +298,15 @@ mod tests {
                 "nft ip cni_a: map m 1 comment \"a\" : drop",
                 "nft ip cni_a: map m 2 comment \"b, c\" : accept",
                 "nft ip cni_a: map m 3 comment \"b\" : drop",
+            ]
+        );
+        let filters = "table bridge nat {\n\tchain PREROUTING {\n\t\taccept\n\t\tdrop comment \"a\"\n\t}\n\
+                       \tchain cni-x {\n\t\tcomment \"b\"\n\t}\n}\ntable bridge x {\n\tchain cni-y {\n\t}\n}\n";
+        assert_eq!(
+            commented_lines(filters),
+            [
+                "nft bridge nat: chain PREROUTING drop comment \"a\"",
+                "nft bridge nat: chain cni-x",
             ]
         );
     }

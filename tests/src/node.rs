@@ -73,6 +73,17 @@ impl Node {
         self.lab.namespace(name).unwrap()
     }
 
+    /// Whether this machine can filter frames that a bridge takes in, and show it; that it cannot is
+    /// said aloud and counted.
+    pub fn can_filter_frames(&self) -> bool {
+        let rehearse = ["--check", "add table bridge nat"];
+        let can = lab::find_tool("nft").is_some() && self.namespace.read("nft", &rehearse).is_ok();
+        if !can {
+            lab::skip("no nft, or no nf_tables for bridges");
+        }
+        can
+    }
+
     /// An outside host `192.0.2.1`, joined to the node's uplink `eth0`, `192.0.2.10`.
     pub fn outside(&self) -> Namespace {
         let outside = self.namespace("outside");

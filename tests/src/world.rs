@@ -66,6 +66,18 @@ impl World {
         World::of_list(node, list)
     }
 
+    /// As [`World::dual_stack`], with a filter of each pod's source MAC; `None` also where this
+    /// machine has no such filters.
+    pub fn filtered(label: &str) -> Option<World> {
+        let node = Node::new(label)?;
+        if !node.can_filter_frames() {
+            return None;
+        }
+        let changes = [("bridge", json!({ "macspoofchk": true }))];
+        let list = node.conflist_with("20-dual-stack.conflist", &changes);
+        World::of_list(node, list)
+    }
+
     fn of(node: Node, conflist: &str) -> Option<World> {
         let list = node.conflist(conflist);
         World::of_list(node, list)

@@ -11,6 +11,7 @@ use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::identity::Identity;
 use crate::ipam;
+use crate::macspoof;
 use crate::names;
 use crate::place::Place;
 use crate::pod;
@@ -31,6 +32,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let masquerade_by = config.masquerade();
     look(&place, &links)?;
     can_masquerade(masquerade_by)?;
+    macspoof::preflight(&config)?;
 
     request.step("ipam");
     let mut undo = Undo::new();
@@ -53,6 +55,10 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let bridge = bridge::ensure(&place.node, &want, &replaced)?;
     request.step("veth");
     let port = connect(&place, &want, &bridge, &mut undo)?;
+    if config.mac_spoof_check {
+        request.step("filter");
+        macspoof::add(&place, &attachment, &port, &mut undo)?;
+    }
     request.step("sysctls");
     for sysctl in want.node_sysctls() {
         sysctl.set()?;

@@ -8,6 +8,7 @@ use net::{Link, Netlink};
 use crate::compare::{self, Previous};
 use crate::config::BridgeConfig;
 use crate::hand_on;
+use crate::macspoof;
 use crate::place::Place;
 use crate::sysctls::{Need, Sysctl};
 use crate::want::Want;
@@ -33,6 +34,10 @@ pub fn check(request: &Request) -> Result<(), Error> {
     compare::pod_link(&want, &previous, &pod)?;
     compare::port(&want, &previous, &port, bridge.index)?;
     pod_network(&place, &want, pod.index)?;
+    if config.mac_spoof_check {
+        request.step("filter");
+        macspoof::check(&attachment, &pod, &port)?;
+    }
     want.node_sysctls().iter().try_for_each(Sysctl::check)?;
     let mut sysctls = want.pod_sysctls();
     if !want.identity.owns(&port) {

@@ -75,6 +75,9 @@ pub struct DelConfig {
     bridge: String,
     /// ADD may have made masquerade rules.
     pub ip_masq: bool,
+    /// ADD may have made a filter.
+    #[serde(rename = "macspoofchk")]
+    pub mac_spoof_check: bool,
 }
 
 impl DelConfig {
@@ -117,6 +120,8 @@ pub struct BridgeConfig {
     pub isolated: bool,
     /// IPv6 duplicate address detection stays on.
     pub dad: bool,
+    /// No frame leaves the pod whose source is not the pod's MAC.
+    pub mac_spoof_check: bool,
     /// The pod's interface is brought up.
     pub container_up: bool,
     /// MAC that was asked for the pod's interface.
@@ -148,6 +153,7 @@ impl BridgeConfig {
             promiscuous: keys.promisc_mode,
             isolated: keys.port_isolation,
             dad: keys.enabledad,
+            mac_spoof_check: keys.macspoofchk,
             container_up: !keys.disable_container_interface,
             mac: mac(&[
                 ("runtimeConfig.mac", &keys.runtime_config.mac),
@@ -214,9 +220,6 @@ fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
     if !keys.vlan_trunk.is_empty() {
         let value = Value::Array(keys.vlan_trunk.clone());
         return refuse("vlanTrunk", &value, "an empty list or absent");
-    }
-    if keys.macspoofchk {
-        return refuse("macspoofchk", &true, "false or absent");
     }
     Ok(())
 }

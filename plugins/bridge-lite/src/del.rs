@@ -12,6 +12,7 @@ use net::{Link, Netlink};
 use crate::config::DelConfig;
 use crate::identity::Identity;
 use crate::ipam;
+use crate::macspoof;
 
 /// Unmakes the attachment. The address is released last, when nothing uses it any more, and also
 /// where something else could not be removed.
@@ -19,6 +20,7 @@ pub fn del(request: &Request) -> Result<(), Error> {
     let config = DelConfig::read(request);
     let steps = [
         remove_rules(request, &config),
+        macspoof::del(request, config.mac_spoof_check),
         remove_links(request, &config),
         release(request),
     ];

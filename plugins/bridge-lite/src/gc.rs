@@ -10,6 +10,7 @@ use net::{Link, Netlink};
 
 use crate::hand_on;
 use crate::identity::Identity;
+use crate::macspoof;
 
 /// Unmakes what is of the network and of no valid attachment. Addresses are released last, when
 /// nothing uses them any more, and also where something else could not be removed.
@@ -17,19 +18,20 @@ use crate::identity::Identity;
 /// A veth that a reference plugin made says nothing of its network and stays: it goes with its pod.
 pub fn gc(request: &Request) -> Result<(), Error> {
     let valid = request.valid_attachments()?;
+    let owners: Vec<Owner> = valid.iter().map(owner).collect();
     let steps = [
-        remove_rules(request, &valid),
+        remove_rules(request, &owners),
+        macspoof::gc(request, &owners),
         remove_links(request, &valid),
         hand_on(Command::Gc, request),
     ];
     Error::all(steps.into_iter().filter_map(Result::err).collect())
 }
 
-fn remove_rules(request: &Request, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
+fn remove_rules(request: &Request, valid: &[Owner]) -> Result<(), Error> {
     request.step("masquerade");
     let network = &request.config.name;
-    let valid: Vec<Owner> = valid.iter().map(owner).collect();
-    masquerade::gc(network, &valid).rules_context(format!("masquerade rules of network {network}"))
+    masquerade::gc(network, valid).rules_context(format!("masquerade rules of network {network}"))
 }
 
 fn remove_links(request: &Request, valid: &BTreeSet<Attachment>) -> Result<(), Error> {

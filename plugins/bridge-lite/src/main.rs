@@ -13,6 +13,7 @@ mod del;
 mod fixture;
 mod gc;
 mod identity;
+mod macspoof;
 mod names;
 mod place;
 mod pod;

@@ -7,6 +7,7 @@ use crate::add::can_masquerade;
 use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::ipam;
+use crate::macspoof;
 use crate::sysctls::Sysctl;
 use crate::want::is_ipv6;
 
@@ -22,6 +23,7 @@ pub fn status(request: &Request) -> Result<(), Error> {
     let node = node.map_err(Error::not_available)?;
     let bridge = bridge::find(&node, &config.bridge).map_err(Error::not_available)?;
     can_masquerade(config.masquerade()).map_err(Error::not_available)?;
+    macspoof::preflight(&config).map_err(Error::not_available)?;
     if config.is_gateway && config.layer3 {
         can_forward(&node, &config, bridge.as_ref())?;
     }

@@ -22,7 +22,7 @@ fn every_key_arrives() {
         r#", "bridge": "br1", "isGateway": true, "forceAddress": true, "ipMasq": true,
            "mtu": 1400, "hairpinMode": true, "enabledad": true, "portIsolation": true,
            "ipMasqBackend": "nftables", "ipam": {"type": "host-local"},
-           "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": true, "macspoofchk": null,
+           "vlan": 0, "vlanTrunk": [], "preserveDefaultVlan": true, "macspoofchk": true,
            "dns": {"nameservers": ["10.0.0.1"]}, "runtimeConfig": {"mac": "02:00:00:00:00:01"}"#,
     )
     .unwrap();
@@ -39,6 +39,7 @@ fn every_key_arrives() {
         promiscuous: false,
         isolated: true,
         dad: true,
+        mac_spoof_check: true,
         container_up: true,
         mac: Some(Mac([2, 0, 0, 0, 0, 1])),
         dns: Some(Dns {
@@ -69,7 +70,11 @@ fn what_is_refused_names_key_value_and_code() {
             6,
             "failed to load netconf: cannot read \"preserveDefaultVlan\": ",
         ),
-        (r#""macspoofchk": true"#, 2, "macspoofchk: true "),
+        (
+            r#""macspoofchk": 1"#,
+            6,
+            "failed to load netconf: cannot read \"macspoofchk\": ",
+        ),
         (
             r#""ipMasqBackend": "pf""#,
             7,
