@@ -393,6 +393,36 @@ fn what_else_was_configured() {
     attached.expect_noticed("bridge", &attached.pod.namespace, table);
 }
 
+/// Without the key `mtu`: by what the result tells, and by the other end in a version in which it
+/// tells nothing.
+#[test]
+fn an_mtu_that_nobody_asked_for() {
+    for version in ["1.0.0", "1.1.0"] {
+        let changes = [("", json!({ "cniVersion": version }))];
+        let Some(attached) = Attached::new("mtu", DUAL, &changes, &Value::Null) else {
+            return;
+        };
+        let in_pod: &[Damage] = &[(
+            "of the pod's interface",
+            "ip link set eth0 mtu 1300",
+            "ip link set eth0 mtu 1500",
+            "interface eth0 has mtu 1300, not 1500",
+        )];
+        attached.expect_noticed("bridge", &attached.pod.namespace, in_pod);
+        let says = match version {
+            "1.0.0" => "interface eth0 has mtu 1500, not 1300",
+            _ => "interface $VETH has mtu 1300, not 1500",
+        };
+        let on_node: &[Damage] = &[(
+            "of the host veth",
+            "ip link set $VETH mtu 1300",
+            "ip link set $VETH mtu 1500",
+            says,
+        )];
+        attached.expect_noticed("bridge", &attached.node.namespace, on_node);
+    }
+}
+
 #[test]
 fn what_cannot_be_mended() {
     // What is taken away, with what CHECK then says.

@@ -32,7 +32,8 @@ pub fn check(request: &Request) -> Result<(), Error> {
     let (pod, port) = pair(&place, &want)?;
     compare::pair(&want, &previous, &pod, &port)?;
     compare::pod_link(&want, &previous, &pod)?;
-    compare::port(&want, &previous, &port, bridge.index)?;
+    compare::port(&want, &port, bridge.index)?;
+    compare::mtus(&want, &previous, &pod, &port)?;
     pod_network(&place, &want, pod.index)?;
     if config.mac_spoof_check {
         request.step("filter");

@@ -93,9 +93,9 @@ pub fn pair(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result
     Ok(())
 }
 
-/// The host veth: up, a port of the bridge, with its flags, MTU and marks. Its MAC is not looked
+/// The host veth: up, a port of the bridge, with its flags and marks. Its MAC is not looked
 /// at: udev may set another, and nothing depends on it.
-pub fn port(want: &Want, previous: &Previous, port: &Link, bridge: u32) -> Result<(), Error> {
+pub fn port(want: &Want, port: &Link, bridge: u32) -> Result<(), Error> {
     let (config, marks, name) = (want.config, &want.identity.marks, &port.name);
     if port.master != Some(bridge) {
         let msg = format!("{name} is no port of {}", config.bridge);
@@ -114,7 +114,6 @@ pub fn port(want: &Want, previous: &Previous, port: &Link, bridge: u32) -> Resul
             flags.hairpin, flags.isolated, config.hairpin, config.isolated
         )));
     }
-    same_mtu(port, previous.node_link(name), config.mtu)?;
     // A link that a reference plugin made carries no marks.
     let ours = port.name == want.identity.name;
     if ours && (port.group != marks.group || port.alias != marks.alias) {
@@ -126,7 +125,7 @@ pub fn port(want: &Want, previous: &Previous, port: &Link, bridge: u32) -> Resul
     Ok(())
 }
 
-/// The pod's interface: up, with the MAC and MTU that were told.
+/// The pod's interface: up, with the MAC that was told.
 pub fn pod_link(want: &Want, previous: &Previous, link: &Link) -> Result<(), Error> {
     let name = &link.name;
     if want.config.container_up && !link.up {
@@ -139,19 +138,28 @@ pub fn pod_link(want: &Want, previous: &Previous, link: &Link) -> Result<(), Err
             "Interface {name} Mac {told} doesn't match container Mac: {is}"
         )));
     }
-    same_mtu(link, Some(previous.pod), want.config.mtu)
+    Ok(())
 }
 
-/// Whether a link has the MTU that was told, else the one that was asked for.
-fn same_mtu(link: &Link, told: Option<&Interface>, asked: Option<u32>) -> Result<(), Error> {
-    let told = told.and_then(|told| told.mtu).filter(|mtu| *mtu != 0);
-    match told.or(asked) {
-        Some(mtu) if mtu != link.mtu => Err(Error::check(format!(
-            "interface {} has mtu {}, not {mtu}",
-            link.name, link.mtu
-        ))),
-        _ => Ok(()),
+/// Each end of the veth pair has the MTU that was told, else the one that was asked for. Where there
+/// is neither, as before version 1.1.0, it is the kernel's default, the same for both.
+pub fn mtus(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result<(), Error> {
+    let ends = [
+        (pod, Some(previous.pod)),
+        (port, previous.node_link(&port.name)),
+    ];
+    let told = ends.map(|(_, told)| told.and_then(|told| told.mtu).filter(|mtu| *mtu != 0));
+    let common = Some(port.mtu).filter(|_| told == [None, None]);
+    for ((link, _), told) in ends.into_iter().zip(told) {
+        match told.or(want.config.mtu).or(common) {
+            Some(mtu) if mtu != link.mtu => {
+                let msg = format!("interface {} has mtu {}, not {mtu}", link.name, link.mtu);
+                return Err(Error::check(msg));
+            }
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Whether a link has the MAC that was told; an empty one tells nothing.

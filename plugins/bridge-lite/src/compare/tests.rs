@@ -73,7 +73,8 @@ fn links_after(config: &BridgeConfig, change: impl FnOnce(&mut Made)) -> Result<
     let previous = Previous::of(&made.result, &want, SANDBOX)?;
     bridge(&want, &previous, &made.bridge)?;
     pair(&want, &previous, &made.pod, &made.port)?;
-    port(&want, &previous, &made.port, 3)?;
+    port(&want, &made.port, 3)?;
+    mtus(&want, &previous, &made.pod, &made.port)?;
     pod_link(&want, &previous, &made.pod)
 }
 
@@ -181,6 +182,40 @@ fn promiscuity_is_noticed_only_where_it_was_asked_for() {
     links_after(&promiscuous, |_| {}).unwrap_err();
     links_after(&promiscuous, |m| m.bridge.promiscuous = true).unwrap();
     links_after(&config(), |m| m.bridge.promiscuous = true).unwrap();
+}
+
+/// Without the key, and in a version whose results tell of none.
+#[test]
+fn an_mtu_that_nobody_told_is_that_of_the_other_end() {
+    let config = BridgeConfig {
+        mtu: None,
+        ..config()
+    };
+    let mtus = |pod: u32, port: u32, told: [Option<u32>; 2]| {
+        links_after(&config, |m| {
+            (m.pod.mtu, m.port.mtu) = (pod, port);
+            let [told_pod, told_port] = told;
+            m.result.interfaces[2].mtu = told_pod;
+            m.result.interfaces[1].mtu = told_port;
+        })
+    };
+    for (pod, port, told) in [
+        (1500, 1500, [None, None]),
+        (9000, 9000, [None, None]),
+        (1300, 1500, [Some(1300), Some(1500)]),
+        (1300, 1500, [Some(1300), None]),
+    ] {
+        mtus(pod, port, told).unwrap();
+    }
+    for (pod, port, told) in [
+        (1300, 1500, [None, None]),
+        (1500, 1300, [None, None]),
+        (1300, 1500, [Some(1500), Some(1500)]),
+    ] {
+        let error = mtus(pod, port, told).unwrap_err();
+        let expected = format!("interface eth0 has mtu {pod}, not ");
+        assert!(error.msg.starts_with(&expected), "{error}");
+    }
 }
 
 #[test]
