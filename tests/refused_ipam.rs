@@ -124,6 +124,27 @@ fn ranges_that_are_none() {
     }
 }
 
+/// The second address of the network of everything is the loopback's.
+#[test]
+fn a_gateway_that_no_bridge_can_have() {
+    let Some(world) = World::new("refused-gateway") else {
+        return;
+    };
+    let pod = world.node.pod("pod");
+    let ipam = with_ipam(
+        &world,
+        &json!({ "subnet": "::/0", "rangeStart": "fd00::2", "routes": null }),
+    );
+    let answer = world.node.call("bridge", "ADD", &pod, &ipam, &[]);
+    let words = [
+        "no bridge can have gateway ::1 of address fd00::2/0",
+        "isGateway is true",
+    ];
+    answer.expect_refused("::/0", 7, &words);
+    world.expect_bare("::/0", &pod);
+    world.expect_untouched("::/0");
+}
+
 /// A store that cannot be made, and one on a file system without room.
 #[test]
 fn a_store_that_takes_no_reservation() {

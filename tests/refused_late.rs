@@ -67,15 +67,28 @@ fn a_route_that_cannot_be() {
         return;
     };
     let pod = world.node.pod("pod");
-    for (destination, gateway) in [("10.9.0.0/16", "172.16.0.1"), ("fd09::/64", "fd99::1")] {
-        let routes = json!([{ "dst": destination, "gw": gateway }]);
-        let mut config = world.configs().swap_remove(0);
-        config["ipam"]["routes"] = routes;
+    // A destination, a gateway, and where that comes from.
+    for (destination, gateway, of) in [
+        ("10.9.0.0/16", "172.16.0.1", "ipam.routes[].gw"),
+        ("fd09::/64", "fd99::1", "ipam.routes[].gw"),
+        ("0.0.0.0/0", "172.16.0.1", "gateway of 10.244.0."),
+        ("::/0", "fd99::1", "gateway of fd00:10:244::"),
+    ] {
+        let mut config = with(&world.configs()[0], "isGateway", &json!(false));
+        let mut route = json!({ "dst": destination });
+        if of.starts_with("gateway") {
+            let range = usize::from(gateway.contains(':'));
+            config["ipam"]["ranges"][range][0]["gateway"] = json!(gateway);
+        } else {
+            route["gw"] = json!(gateway);
+        }
+        config["ipam"]["routes"] = json!([route]);
         let answer = world.node.call("bridge", "ADD", &pod, &config, &[]);
         let words = [
             "failed to add route to \"eth0\"",
             destination,
-            &format!("ipam.routes[].gw: {gateway} is on no network that eth0 leads to"),
+            of,
+            &format!(": {gateway} is on no network that eth0 leads to"),
         ];
         answer.expect_refused(destination, 100, &words);
         world.expect_bare(destination, &pod);

@@ -33,7 +33,7 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
         match place.pod.add_route(&route) {
             // Wanted twice, or just what the kernel makes of the address.
             Err(error) if error.is(Errno::EEXIST) => {}
-            Err(error) => return Err(no_route(ifname, &route, error)),
+            Err(error) => return Err(no_route(want, &route, error)),
             Ok(()) => {}
         }
     }
@@ -43,14 +43,16 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
     Ok(())
 }
 
-/// Why a route could not be made; of a gateway that nothing leads to, by which key it came.
-fn no_route(ifname: &str, route: &Route, error: net::Error) -> Error {
+/// Why a route could not be made; of a gateway that nothing leads to, where it came from.
+fn no_route(want: &Want, route: &Route, error: net::Error) -> Error {
+    let ifname = &want.ifname;
     let unreachable = error.is(Errno::ENETUNREACH) || error.is(Errno::EHOSTUNREACH);
     let gateway = route.gateway.filter(|_| unreachable);
     let error = Error::system(format!("failed to add route to {ifname:?}: {error}"));
     match gateway {
         Some(gateway) => error.details(format!(
-            "ipam.routes[].gw: {gateway} is on no network that {ifname} leads to"
+            "{}: {gateway} is on no network that {ifname} leads to",
+            want.source_of(gateway)
         )),
         None => error,
     }

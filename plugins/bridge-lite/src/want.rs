@@ -117,6 +117,7 @@ impl<'a> Want<'a> {
                 )));
             }
         }
+        self.assignable()?;
         match self.config.mtu {
             Some(mtu) if mtu < IPV6_MIN_MTU && self.has_ipv6() => Err(Error::config(format!(
                 "mtu: {mtu} is too small for IPv6"
@@ -126,6 +127,28 @@ impl<'a> Want<'a> {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses addresses that no interface can have, of the pod and of a bridge that is a gateway.
+    fn assignable(&self) -> Result<(), Error> {
+        for ip in &self.ips {
+            if !is_assignable(ip.address.addr()) {
+                let msg = format!("no interface can have address {} of the IPAM", ip.address);
+                return Err(Error::config(msg).details(NOT_ASSIGNABLE));
+            }
+            let of_bridge = ip.gateway.filter(|_| self.config.is_gateway);
+            if let Some(gateway) = of_bridge.filter(|gateway| !is_assignable(*gateway)) {
+                return Err(Error::config(format!(
+                    "no bridge can have gateway {gateway} of address {}",
+                    ip.address
+                ))
+                .details(format!(
+                    "{NOT_ASSIGNABLE}; isGateway is true; a gateway that the IPAM does not give is \
+                     the first address of its network"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// A default route by the first gateway of each family that has none yet. One without a
@@ -159,6 +182,18 @@ impl<'a> Want<'a> {
     pub fn gateway(&self, ipv6: bool) -> Option<IpAddr> {
         let mut gateways = self.ips.iter().filter_map(|ip| ip.gateway);
         gateways.find(|gateway| gateway.is_ipv6() == ipv6)
+    }
+
+    /// Where a gateway that the pod's routes go by comes from.
+    pub fn source_of(&self, gateway: IpAddr) -> String {
+        let of_ip = self.ips.iter().find(|ip| ip.gateway == Some(gateway));
+        match of_ip.map(|ip| ip.address) {
+            Some(net) if self.config.is_gateway && next(net.network()) == Some(gateway) => {
+                format!("isGateway: the first address of the network of {net}")
+            }
+            Some(net) => format!("gateway of {net}, as the IPAM gave it"),
+            None => "ipam.routes[].gw".to_owned(),
+        }
     }
 
     /// Whether the pod has an IPv6 address.
@@ -259,6 +294,15 @@ impl<'a> Want<'a> {
 /// Whether an address, network or destination is of IPv6.
 pub fn is_ipv6(net: IpNet) -> bool {
     net.addr().is_ipv6()
+}
+
+/// What [`is_assignable`] refuses.
+const NOT_ASSIGNABLE: &str = "it is unspecified, or of IPv6 and loopback or multicast";
+
+/// Whether an interface other than the loopback can have it (`ipv6_add_addr` of the kernel's
+/// net/ipv6/addrconf.c; of IPv4 `__inet_insert_ifa` of net/ipv4/devinet.c drops 0.0.0.0 in silence).
+fn is_assignable(ip: IpAddr) -> bool {
+    !ip.is_unspecified() && !(ip.is_ipv6() && (ip.is_loopback() || ip.is_multicast()))
 }
 
 /// The address after this one; `None` after the last.

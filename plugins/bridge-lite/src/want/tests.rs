@@ -209,6 +209,68 @@ fn what_the_kernel_would_refuse_is_refused_before() {
 }
 
 #[test]
+fn an_address_that_no_interface_can_have_is_refused_before() {
+    let table = [
+        (
+            ("::5/0", ""),
+            "no bridge can have gateway ::1 of address ::5/0",
+        ),
+        (
+            ("10.1.0.2/16", "0.0.0.0"),
+            "no bridge can have gateway 0.0.0.0 of",
+        ),
+        (("fd00::2/64", "::"), "no bridge can have gateway :: of"),
+        (
+            ("fd00::2/64", "ff02::1"),
+            "no bridge can have gateway ff02::1 of",
+        ),
+        (
+            ("::1/64", "fd00::1"),
+            "no interface can have address ::1/64",
+        ),
+        (
+            ("0.0.0.0/24", "10.1.0.1"),
+            "no interface can have address 0.0.0.0/24",
+        ),
+        (
+            ("ff05::2/64", "fd00::1"),
+            "no interface can have address ff05::2/64",
+        ),
+    ];
+    for (ip, start) in table {
+        let config = gateway();
+        let error = want(&config, &[ip], &[]).unwrap_err();
+        assert!(error.msg.starts_with(start), "{error}");
+        assert_eq!(error.code, cni::code::INVALID_CONFIG);
+    }
+    // A gateway elsewhere is none of the bridge's.
+    let config = config();
+    want(&config, &[("fd00::2/64", "::1")], &[]).unwrap();
+    let config = gateway();
+    want(&config, &[("::5/0", "::4"), ("0.0.0.9/0", "")], &[]).unwrap();
+}
+
+#[test]
+fn a_gateway_says_where_it_comes_from() {
+    let (of_bridge, config) = (gateway(), config());
+    let ips = [("10.1.0.2/32", ""), ("fd00::2/64", "fd09::1")];
+    let made = want(&of_bridge, &ips, &[("10.9.0.0/16", "10.7.0.1")]).unwrap();
+    for (gateway, expected) in [
+        (
+            "10.1.0.3",
+            "isGateway: the first address of the network of 10.1.0.2/32",
+        ),
+        ("fd09::1", "gateway of fd00::2/64, as the IPAM gave it"),
+        ("10.7.0.1", "ipam.routes[].gw"),
+    ] {
+        assert_eq!(made.source_of(gateway.parse().unwrap()), expected);
+    }
+    let given = want(&config, &[("10.1.0.2/32", "10.1.0.3")], &[]).unwrap();
+    let source = given.source_of("10.1.0.3".parse().unwrap());
+    assert_eq!(source, "gateway of 10.1.0.2/32, as the IPAM gave it");
+}
+
+#[test]
 fn resolver_settings_of_the_configuration_replace_the_ipam_s_wholly() {
     let ipam = AddResult {
         dns: Dns {
