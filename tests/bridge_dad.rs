@@ -35,8 +35,10 @@ fn with_detection_add_waits_until_it_has_ended() {
     let pod = node.pod("pod");
     let config = config(&node, true);
     let result = node.call("bridge", "ADD", &pod, &config, &[]);
-    let addresses = sh(&pod.namespace, "ip -6 address show dev eth0");
-    assert!(!addresses.contains("tentative"), "{addresses}");
+    for (namespace, link) in [(&pod.namespace, "eth0"), (&node.namespace, "cni0")] {
+        let addresses = sh(namespace, &format!("ip -6 address show dev {link}"));
+        assert!(!addresses.contains("tentative"), "{addresses}");
+    }
     assert_eq!(
         (sysctl(&pod, "accept_dad"), sysctl(&pod, "enhanced_dad")),
         ("1".into(), "1".into())
@@ -67,4 +69,37 @@ fn a_duplicate_address_is_refused() {
     assert!(said.contains("DADFAILED"), "{said}");
     assert_eq!(node.snapshot("testnet"), before);
     assert_eq!(sh(&pod.namespace, "ip -brief link").lines().count(), 1);
+}
+
+#[test]
+fn a_gateway_that_is_a_duplicate_is_refused() {
+    let Some(node) = Node::new("dupgw") else {
+        return;
+    };
+    // On the bridge, which was made by hand, somebody else is the gateway.
+    let router = node.namespace("router");
+    lab::connect(
+        lab::End {
+            namespace: &node.namespace,
+            link: "port",
+            addresses: &[],
+        },
+        lab::End {
+            namespace: &router,
+            link: "eth0",
+            addresses: &[at("fd00:10:244::1/64")],
+        },
+    )
+    .unwrap();
+    sh(
+        &node.namespace,
+        "ip link add cni0 type bridge; ip link set port master cni0; ip link set cni0 up",
+    );
+    let pod = node.pod("pod");
+    let config = config(&node, true);
+    let answer = node.call("bridge", "ADD", &pod, &config, &[]);
+    answer.expect_refused("gateway", 100, &["cni0", "fd00:10:244::1", "DADFAILED"]);
+    assert_eq!(sh(&pod.namespace, "ip -brief link").lines().count(), 1);
+    let links = sh(&node.namespace, "ip -brief link");
+    assert!(!links.contains("veth"), "{links}");
 }

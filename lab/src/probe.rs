@@ -102,11 +102,24 @@ impl Namespace {
         self.ping_within(target, DEADLINE)
     }
 
+    /// As [`Namespace::ping`], by one packet that is not sent again: for what must not be lost.
+    ///
+    /// # Errors
+    /// No answer within [`DEADLINE`].
+    pub fn ping_once(&self, target: IpAddr) -> Result<Duration> {
+        self.echo(target, DEADLINE, Duration::ZERO)
+    }
+
     /// As [`Namespace::ping`], with a deadline of its own: for what is expected to fail.
     ///
     /// # Errors
     /// No answer within it.
     pub fn ping_within(&self, target: IpAddr, deadline: Duration) -> Result<Duration> {
+        self.echo(target, RESEND, deadline)
+    }
+
+    /// Sends echo requests until the deadline, at least one; each counts as lost after `patience`.
+    fn echo(&self, target: IpAddr, patience: Duration, deadline: Duration) -> Result<Duration> {
         let (domain, protocol) = match target {
             IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
             IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
@@ -116,7 +129,7 @@ impl Namespace {
             .and_then(|mut socket| {
                 // From then on only the target's packets are received.
                 socket.connect(&SocketAddr::new(target, 0).into())?;
-                socket.set_read_timeout(Some(RESEND))?;
+                socket.set_read_timeout(Some(patience))?;
                 insist(deadline, || {
                     let sent = Instant::now();
                     socket.write_all(&echo.request())?;
@@ -126,7 +139,7 @@ impl Namespace {
                         if echo.is_answered_by(packet.get(..length).unwrap_or_default()) {
                             return Ok(sent.elapsed());
                         }
-                        if sent.elapsed() > RESEND {
+                        if sent.elapsed() > patience {
                             return Err(ErrorKind::TimedOut.into());
                         }
                     }

@@ -16,7 +16,8 @@ use crate::{Error, Netlink, Result};
 const IFLA_IFALIAS: u16 = 20;
 
 impl Netlink {
-    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] up type bridge [vlan_filtering 1]`.
+    /// Equivalent to `ip link add NAME [address MAC] [mtu MTU] type bridge [vlan_filtering 1]`: it is
+    /// down, and what has to be set before it runs can be.
     ///
     /// # Errors
     /// The kernel's; EEXIST where the name is taken, EOPNOTSUPP where it cannot filter by VLAN;
@@ -92,6 +93,22 @@ impl Netlink {
             link.build(),
             format_args!("set address of link {index} to {mac}"),
         )
+    }
+
+    /// Has the kernel tell the link's neighbours its MAC once more, by an ARP announcement (RFC
+    /// 5227, section 2.3) for each IPv4 address and an unsolicited advertisement (RFC 4861, section 7.2.6)
+    /// for each IPv6 address: those of which `net.ipv4.conf.NAME.arp_notify` and
+    /// `net.ipv6.conf.NAME.ndisc_notify` are on. Equivalent to `ip link set dev INDEX broadcast
+    /// ff:ff:ff:ff:ff:ff`, which changes nothing of an Ethernet link and is followed by that.
+    ///
+    /// A packet socket would do without sysctls, but its end takes the kernel many milliseconds
+    /// (`packet_release` of net/packet/af_packet.c waits for every CPU).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn announce(&self, index: u32) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).broadcast(vec![0xff; 6]);
+        self.set(link.build(), format_args!("announce link {index}"))
     }
 
     /// Equivalent to `ip link set dev INDEX alias TEXT`; at most 255 bytes.
@@ -171,7 +188,7 @@ fn with_basics<T>(
 }
 
 fn bridge_message(bridge: &Bridge) -> LinkMessage {
-    let mut link = LinkBridge::new(bridge.name);
+    let mut link = LinkMessageBuilder::<LinkBridge>::new(bridge.name);
     if bridge.vlan_filtering {
         link = link.vlan_filtering(true);
     }

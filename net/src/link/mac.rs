@@ -1,7 +1,14 @@
 //! Ethernet addresses.
 
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::str::FromStr;
+
+use super::Link;
+
+/// `NET_ADDR_SET` of linux/netdevice.h: someone has set the address.
+const NET_ADDR_SET: &str = "3";
 
 /// An Ethernet hardware address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +27,18 @@ impl fmt::Display for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl Link {
+    /// Whether someone has set its MAC, so that a bridge's does not follow its ports'. `None` where
+    /// /sys does not tell, as where it shows another namespace; netlink never does.
+    pub fn has_fixed_mac(&self) -> Option<bool> {
+        let folder = Path::new("/sys/class/net").join(&self.name);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        let is_it = read("address")?.trim().parse() == Ok(self.mac?);
+        let assigned = read("addr_assign_type")?;
+        is_it.then(|| assigned.trim() == NET_ADDR_SET)
     }
 }
 
@@ -79,6 +98,19 @@ mod tests {
             assert_eq!(text.parse(), Ok(mac), "{text}");
         }
         assert_eq!(mac.to_string(), "02:00:5e:10:ab:01");
+    }
+
+    #[test]
+    fn of_a_link_that_sys_does_not_show_nothing_is_said() {
+        let link = |name: &str| Link {
+            name: name.to_owned(),
+            mac: Some(Mac([2, 0, 0, 0, 0, 9])),
+            ..Link::default()
+        };
+        // None of that name, and another of that name.
+        for name in ["no-such-link", "lo", ""] {
+            assert_eq!(link(name).has_fixed_mac(), None, "{name:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
-use net::{Address, Netlink};
+use net::{Address, Netlink, sysctl};
 
-use crate::{Lab, run};
+use crate::{Lab, POD_MAC, run};
 
 fn net(text: &str) -> IpNet {
     text.parse().expect(text)
@@ -144,4 +144,46 @@ fn a_duplicate_is_named() {
             .contains("link eth0 has address fd00::5 in DADFAILED state"),
         "{error}"
     );
+}
+
+#[test]
+fn what_neighbours_remember_is_put_right() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.eth0.index;
+    for (netlink, link, address) in [
+        (&lab.node, lab.bridge.index, "10.244.0.1/24"),
+        (&lab.node, lab.bridge.index, "fd00::1/64"),
+        (&lab.pod, index, "10.244.0.5/24"),
+        (&lab.pod, index, "fd00::5/64"),
+    ] {
+        let added = netlink.add_address(link, net(address), true);
+        added.expect(address);
+    }
+    lab.pod.set_up(index).expect("up");
+    lab.node
+        .wait_oper_up(lab.host.index, Duration::from_secs(60))
+        .expect("up");
+    let set = || {
+        for path in ["ipv4/conf/eth0/arp_notify", "ipv6/conf/eth0/ndisc_notify"] {
+            sysctl::write(&format!("net/{path}"), "1").expect(path);
+        }
+    };
+    lab.pod_netns.enter(set).expect("enter");
+    let old = "02:00:00:00:00:77";
+    for address in ["10.244.0.5", "fd00::5"] {
+        let words = format!("neigh add {address} lladdr {old} nud reachable dev br0");
+        if run(&lab.node_netns, "ip", &words).is_none() {
+            return;
+        }
+    }
+    lab.pod.announce(index).expect("announce");
+    for address in ["10.244.0.5", "fd00::5"] {
+        let words = format!("neigh show {address} dev br0");
+        let known = run(&lab.node_netns, "ip", &words).expect("ip");
+        assert!(known.contains(&POD_MAC.to_string()), "{known}");
+    }
+    let same = lab.pod.link("eth0").expect("get").expect("link");
+    assert_eq!(same.mac, Some(POD_MAC));
+    let error = lab.pod.announce(9999).expect_err("no such link");
+    assert!(error.to_string().contains("announce link 9999"), "{error}");
 }

@@ -55,6 +55,9 @@ impl Lab {
         };
         node.create_bridge(&bridge).expect("bridge");
         let bridge = link(&node, "br0");
+        assert!(!bridge.up, "before its sysctls can be set");
+        node.set_up(bridge.index).expect("up");
+        let bridge = link(&node, "br0");
         let veth = Veth {
             name: "veth0",
             mac: Some(HOST_MAC),

@@ -1,7 +1,5 @@
 //! ADD: look, then reserve, then change; undo in reverse.
 
-use std::time::Duration;
-
 use attached::{RulesContext, link, owner};
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
 use firewall::{Backend, Family, masquerade};
@@ -13,12 +11,11 @@ use crate::identity::Identity;
 use crate::ipam;
 use crate::macspoof;
 use crate::names;
+use crate::neighbours;
 use crate::place::Place;
 use crate::pod;
+use crate::ready;
 use crate::want::Want;
-
-/// A busy node may take long to bring a port up; a pod without one would be of no use.
-const PORT_UP: Duration = Duration::from_secs(10);
 
 /// Makes the attachment.
 pub fn add(request: &Request) -> Result<AddResult, Error> {
@@ -64,7 +61,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         sysctl.set()?;
     }
     request.step("pod");
-    pod::configure(&place, &want)?;
+    let in_pod = pod::configure(&place, &want)?;
     if let Some(backend) = masquerade_by {
         request.step("masquerade");
         // Also where it fails half-way, as by a tool that was killed.
@@ -72,10 +69,12 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         masquerade::add(backend, owner(&attachment), &addresses)
             .rules_context("failed to set up masquerade")?;
     }
+    request.step("port");
     if config.container_up {
-        request.step("port");
-        await_port(&place.node, port.index)?;
+        ready::port(&place.node, &port)?;
     }
+    bridge::await_detection(&place.node, &want, &bridge)?;
+    neighbours::tell(&place.pod, in_pod, &want);
     request.step("result");
     let result = report(&place, want, request)?;
     undo.commit();
@@ -163,12 +162,6 @@ fn delete_own(identity: &Identity) -> net::Result<()> {
         node.delete_link(link.index)?;
     }
     Ok(())
-}
-
-fn await_port(node: &Netlink, port: u32) -> Result<(), Error> {
-    node.wait_oper_up(port, PORT_UP).map_err(|error| {
-        Error::system("bridge port in error state: lower-layer-down").details(error.to_string())
-    })
 }
 
 /// The result; hardware addresses are read last, since udev may have set others.

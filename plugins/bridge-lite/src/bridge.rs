@@ -7,6 +7,7 @@ use cni::{Context, Error, code};
 use ipnet::IpNet;
 use net::{Address, Bridge, Errno, Link, Mac, Netlink};
 
+use crate::ready;
 use crate::sysctls::Sysctl;
 use crate::want::{Want, is_ipv6};
 
@@ -101,6 +102,11 @@ pub fn ensure(node: &Netlink, want: &Want, replaced: &[IpNet]) -> Result<Link, E
         None => create(node, want)?,
     };
     if !bridge.up {
+        if !want.config.dad {
+            // Else the node could not ask for a pod's link-layer address, which it does from its
+            // own link-local one, in the first seconds.
+            Sysctl::accept_dad(name, false).set()?;
+        }
         node.set_up(bridge.index).context(&failed)?;
     }
     if want.config.promiscuous && !bridge.promiscuous {
@@ -108,10 +114,11 @@ pub fn ensure(node: &Netlink, want: &Want, replaced: &[IpNet]) -> Result<Link, E
             .context(format!("could not set promiscuous mode on {name:?}"))?;
     }
     let wanted = want.bridge_addresses();
-    if wanted.is_empty() {
-        return Ok(bridge);
+    let added = set_addresses(node, &bridge, want, &wanted, replaced);
+    let added = added.context("failed to set bridge addr")?;
+    if !bridge.has_fixed_mac().unwrap_or(!added) {
+        pin_mac(node, &bridge).context(format!("failed to fix the MAC of {name:?}"))?;
     }
-    set_addresses(node, &bridge, want, &wanted, replaced).context("failed to set bridge addr")?;
     Ok(bridge)
 }
 
@@ -127,21 +134,22 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
     });
     match made {
         Err(error) if !error.is(Errno::EEXIST) => return Err(error).context(failed),
-        // Else the node could not ask for a pod's link-layer address, which it does from its own
-        // link-local one, in the first seconds.
-        Ok(()) if !want.config.dad => Sysctl::accept_dad(name, false).set()?,
         _ => {}
     }
     find(node, name)?.ok_or_else(|| Error::system(format!("{failed}: it vanished")))
 }
 
+/// Gives it the addresses that it lacks; whether there were such.
 fn set_addresses(
     node: &Netlink,
     bridge: &Link,
     want: &Want,
     wanted: &[IpNet],
     replaced: &[IpNet],
-) -> net::Result<()> {
+) -> net::Result<bool> {
+    if wanted.is_empty() {
+        return Ok(false);
+    }
     for old in replaced {
         match node.delete_address(bridge.index, *old) {
             // Another ADD with forceAddress was quicker.
@@ -162,10 +170,17 @@ fn set_addresses(
         }
         added = true;
     }
-    if added {
-        pin_mac(node, bridge)?;
+    Ok(added)
+}
+
+/// Waits, where duplicate detection is on, until it has ended for the gateways' addresses: else a
+/// pod's first packets would have to.
+pub fn await_detection(node: &Netlink, want: &Want, bridge: &Link) -> Result<(), Error> {
+    let ipv6 = want.bridge_addresses().iter().any(|net| is_ipv6(*net));
+    match want.config.dad && ipv6 {
+        true => ready::addresses(node, bridge.index, &want.config.bridge),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// A bridge that was made without a MAC takes the least of its ports' and loses it with the last

@@ -1,18 +1,14 @@
 //! The pod's side of an attachment: sysctls, addresses, link, routes.
 
-use std::time::Duration;
-
 use cni::{Context, Error};
 use net::{Errno, Route};
 
 use crate::place::Place;
+use crate::ready;
 use crate::want::{Want, is_ipv6};
 
-/// Duplicate detection takes one to two seconds (RFC 4862, section 5.1).
-const DAD: Duration = Duration::from_secs(5);
-
-/// Makes the pod's interface as wanted.
-pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
+/// Makes the pod's interface as wanted; its index.
+pub fn configure(place: &Place, want: &Want) -> Result<u32, Error> {
     let ifname = &want.ifname;
     let link = place.pod.link(ifname);
     let index = link
@@ -38,9 +34,9 @@ pub fn configure(place: &Place, want: &Want) -> Result<(), Error> {
         }
     }
     if want.config.dad && want.has_ipv6() {
-        await_addresses(place, index, ifname)?;
+        ready::addresses(&place.pod, index, ifname)?;
     }
-    Ok(())
+    Ok(index)
 }
 
 /// Why a route could not be made; of a gateway that nothing leads to, where it came from.
@@ -65,25 +61,4 @@ fn set_sysctls(place: &Place, want: &Want) -> Result<(), Error> {
     }
     let set = || sysctls.iter().try_for_each(crate::sysctls::Sysctl::set);
     place.netns.enter(set).context("failed to enter the pod")?
-}
-
-/// Waits until duplicate detection has ended. It cannot end on a link that is not up, which is no
-/// failure of the address.
-fn await_addresses(place: &Place, index: u32, ifname: &str) -> Result<(), Error> {
-    let Err(error) = place.pod.wait_addresses(index, DAD) else {
-        return Ok(());
-    };
-    let failed = |what: net::Result<bool>| what.unwrap_or(true);
-    let duplicate = place.pod.addresses(index);
-    let duplicate = failed(duplicate.map(|all| all.iter().any(|address| address.dad_failed)));
-    let up = failed(
-        place
-            .pod
-            .link_by_index(index)
-            .map(|link| link.is_none_or(|link| link.oper_up)),
-    );
-    if duplicate || up {
-        return Err(error).context(format!("addresses of {ifname:?}"));
-    }
-    Ok(())
 }

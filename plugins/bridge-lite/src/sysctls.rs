@@ -56,7 +56,7 @@ impl Sysctl {
     }
 
     /// Those of the pod's interface: duplicate detection, gratuitous ARP, and, with an IPv6
-    /// address, IPv6 itself.
+    /// address, IPv6 itself and unsolicited neighbour advertisements.
     pub fn of_pod_interface(ifname: &str, ipv6: bool, dad: bool) -> Vec<Sysctl> {
         let v6 = |link: &str, key: &str| format!("net/ipv6/conf/{link}/{key}");
         let mut sysctls = vec![
@@ -76,6 +76,7 @@ impl Sysctl {
                 let path = v6(link, "disable_ipv6");
                 sysctls.push(Sysctl::new(path, "0", Need::Required(failure)));
             }
+            sysctls.push(Sysctl::new(v6(ifname, "ndisc_notify"), "1", Need::Wished));
             // Else a pod that sets its link down and up again has lost its address.
             sysctls.push(Sysctl::new(
                 v6(ifname, "keep_addr_on_down"),
@@ -157,6 +158,7 @@ mod tests {
             ("net/ipv6/conf/e.1/enhanced_dad", "1"),
             ("net/ipv6/conf/lo/disable_ipv6", "0"),
             ("net/ipv6/conf/e.1/disable_ipv6", "0"),
+            ("net/ipv6/conf/e.1/ndisc_notify", "1"),
             ("net/ipv6/conf/e.1/keep_addr_on_down", "1"),
         ];
         assert_eq!(paths(&sysctls), expected);
