@@ -32,5 +32,5 @@ pub use node::{Node, Pod};
 pub use reference::{Plugins, reference_variants};
 pub use sealed::seal;
 pub use site::{Protocol, Serving, Site, at, port, port_at};
-pub use tools::{replace_iptables, with_mounts, without_tools, write_script};
+pub use tools::{replace_iptables, with_mounts, with_one_family, without_tools, write_script};
 pub use world::{World, address, failures};

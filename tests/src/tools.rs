@@ -94,3 +94,27 @@ pub fn write_script(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
     fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
 }
+
+/// A command line that runs `program` where the folders of administration hold the programs of one
+/// family of iptables alone: those whose names begin with `prefix`. `aside` is where they really are.
+///
+/// # Panics
+/// This machine has no iptables, or no `unshare`, `mount` or `sh`.
+pub fn with_one_family(prefix: &str, aside: &Path, program: impl AsRef<Path>) -> Command {
+    fs::create_dir_all(aside).unwrap();
+    let mut lines: Vec<_> = ADMINISTRATION
+        .iter()
+        .map(|folder| {
+            let aside = aside.display();
+            let hide = format!("mount --bind {folder} {aside} && mount -t tmpfs tmpfs {folder}");
+            format!("test -L {folder} || {{ {hide}; }}")
+        })
+        .collect();
+    for verb in ["", "-restore", "-save"] {
+        let name = format!("{prefix}{verb}");
+        let real = lab::find_tool(&name).unwrap().canonicalize().unwrap();
+        let real = aside.join(real.file_name().unwrap());
+        lines.push(format!("ln -s {} /usr/sbin/{name}", real.display()));
+    }
+    with_mounts(&lines, program)
+}

@@ -96,8 +96,8 @@ impl Netlink {
     }
 
     /// Has the kernel tell the link's neighbours its MAC once more, by an ARP announcement (RFC
-    /// 5227, section 2.3) for each IPv4 address and an unsolicited advertisement (RFC 4861, section 7.2.6)
-    /// for each IPv6 address: those of which `net.ipv4.conf.NAME.arp_notify` and
+    /// 5227, section 2.3) for each IPv4 address and an unsolicited advertisement (RFC 4861, section
+    /// 7.2.6) for each IPv6 address: those of which `net.ipv4.conf.NAME.arp_notify` and
     /// `net.ipv6.conf.NAME.ndisc_notify` are on. Equivalent to `ip link set dev INDEX broadcast
     /// ff:ff:ff:ff:ff:ff`, which changes nothing of an Ethernet link and is followed by that.
     ///
@@ -217,12 +217,12 @@ mod tests {
 
     use super::*;
 
-    /// `ip link add br1 up type bridge vlan_filtering 1` sends this as RTM_NEWLINK, but that it does
+    /// `ip link add br1 type bridge vlan_filtering 1` sends this as RTM_NEWLINK, but that it does
     /// not count the NUL after the kind.
     #[rustfmt::skip]
     const FILTERING_BRIDGE: [u8; 52] = [
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // ifi_family, ifi_type, ifi_index
-        0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, // ifi_flags, ifi_change: IFF_UP
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // ifi_flags, ifi_change
         0x08, 0x00, 0x03, 0x00, 0x62, 0x72, 0x31, 0x00, // IFLA_IFNAME br1
         0x1c, 0x00, 0x12, 0x00, // IFLA_LINKINFO
         0x0b, 0x00, 0x01, 0x00, 0x62, 0x72, 0x69, 0x64, 0x67, 0x65, 0x00, 0x00, // bridge

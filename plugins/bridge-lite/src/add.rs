@@ -9,6 +9,7 @@ use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::identity::Identity;
 use crate::ipam;
+use crate::ipv6;
 use crate::macspoof;
 use crate::names;
 use crate::neighbours;
@@ -42,6 +43,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         None => links,
     };
     request.step("look");
+    ipv6::expect_usable(&want)?;
     let replaced = bridge::addresses_to_replace(&place.node, &want)?;
     let addresses = want.pod_addresses();
     if let Some(backend) = masquerade_by {

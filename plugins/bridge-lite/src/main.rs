@@ -13,6 +13,7 @@ mod del;
 mod fixture;
 mod gc;
 mod identity;
+mod ipv6;
 mod macspoof;
 mod names;
 mod neighbours;
