@@ -45,6 +45,21 @@ impl Netlink {
         })
     }
 
+    /// The addresses of all links, of both families, each with its link's index. Equivalent to
+    /// `ip address show`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn all_addresses(&self) -> Result<Vec<(u32, Address)>> {
+        let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        self.dump(message, format_args!("list addresses"), |answer| {
+            let RouteNetlinkMessage::NewAddress(message) = answer else {
+                return None;
+            };
+            Some((message.header.index, address(&message)?))
+        })
+    }
+
     /// Equivalent to `ip address add NET [broadcast +] [nodad] dev INDEX`: an IPv4 address gets
     /// its broadcast address below /31; `nodad` matters to IPv6 only.
     ///

@@ -18,7 +18,7 @@ pub mod vlan;
 
 pub use address::Address;
 pub use error::{Errno, Error, Result};
-pub use link::{Bridge, Filtering, Link, Mac, PortFlags, Veth};
+pub use link::{Bridge, Filtering, Link, Mac, PortFlags, PortState, Veth};
 pub use netlink::Netlink;
 pub use netns::Netns;
 pub use qdisc::{Qdisc, Tbf};

@@ -3,12 +3,13 @@
 mod change;
 mod mac;
 
+use std::fmt;
 use std::time::Duration;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    InfoBridge, InfoBridgePort, InfoData, InfoPortData, LinkAttribute, LinkExtentMask, LinkFlags,
-    LinkInfo, LinkMessage, State,
+    BridgePortState, InfoBridge, InfoBridgePort, InfoData, InfoPortData, LinkAttribute,
+    LinkExtentMask, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use nix::errno::Errno;
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, MulticastGroup};
@@ -50,6 +51,8 @@ pub struct Link {
     pub tx_queue: u32,
     /// Flags of the bridge port, where it is one.
     pub port: Option<PortFlags>,
+    /// What a bridge does with frames of this port, where it is one.
+    pub port_state: Option<PortState>,
     /// How a bridge deals with VLANs; `None` where it is none, or the kernel has no VLANs of
     /// bridges (`CONFIG_BRIDGE_VLAN_FILTERING`).
     pub vlans: Option<Filtering>,
@@ -71,6 +74,37 @@ pub struct PortFlags {
     pub hairpin: bool,
     /// No frame passes between two isolated ports.
     pub isolated: bool,
+}
+
+/// What a bridge does with frames of a port: `BR_STATE_*` of linux/if_bridge.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortState {
+    /// Nothing: the port is down, or the other end is.
+    Disabled,
+    /// It takes part in the spanning tree.
+    Listening,
+    /// It learns addresses.
+    Learning,
+    /// They pass.
+    Forwarding,
+    /// They are dropped.
+    Blocking,
+    /// What no kernel has yet.
+    Other(u8),
+}
+
+/// As `bridge link` names it.
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortState::Disabled => f.write_str("disabled"),
+            PortState::Listening => f.write_str("listening"),
+            PortState::Learning => f.write_str("learning"),
+            PortState::Forwarding => f.write_str("forwarding"),
+            PortState::Blocking => f.write_str("blocking"),
+            PortState::Other(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 /// A bridge to be made.
@@ -245,6 +279,7 @@ impl Link {
                 LinkInfo::Kind(kind) => self.kind = kind.to_string(),
                 LinkInfo::PortData(InfoPortData::BridgePort(infos)) => {
                     self.port = Some(port_flags(infos));
+                    self.port_state = port_state(infos);
                 }
                 LinkInfo::Data(InfoData::Bridge(infos)) => self.vlans = filtering(infos),
                 _ => {}
@@ -275,6 +310,22 @@ fn port_flags(infos: &[InfoBridgePort]) -> PortFlags {
         }
     }
     flags
+}
+
+fn port_state(infos: &[InfoBridgePort]) -> Option<PortState> {
+    let mut infos = infos.iter();
+    let state = infos.find_map(|info| match info {
+        InfoBridgePort::State(state) => Some(*state),
+        _ => None,
+    })?;
+    Some(match state {
+        BridgePortState::Disabled => PortState::Disabled,
+        BridgePortState::Listening => PortState::Listening,
+        BridgePortState::Learning => PortState::Learning,
+        BridgePortState::Forwarding => PortState::Forwarding,
+        BridgePortState::Blocking => PortState::Blocking,
+        other => PortState::Other(other.into()),
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Routes.
 
+mod table;
+
 use std::net::IpAddr;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
@@ -11,6 +13,8 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::errno::Errno;
 use rtnetlink::RouteMessageBuilder;
+
+pub use table::{Entry, Kind};
 
 use crate::{Netlink, Result};
 
@@ -83,7 +87,10 @@ impl Netlink {
         let legs = self.dump(message, doing, |answer| match answer {
             // A kernel without the family answers with all others'.
             RouteNetlinkMessage::NewRoute(route) if route.header.address_family == family => {
-                Some(legs(&route, index))
+                let of_link = |entry: &Entry| entry.route.index == index;
+                let entries = table::entries(&route).into_iter().filter(of_link);
+                let unicast = entries.filter(|entry| entry.kind == Kind::Unicast);
+                Some(unicast.map(|entry| entry.route).collect::<Vec<_>>())
             }
             _ => None,
         })?;
@@ -96,17 +103,10 @@ impl Netlink {
     /// # Errors
     /// The kernel's; EEXIST where exactly this route is there.
     pub fn add_route(&self, route: &Route) -> Result<()> {
-        let Route { dst, index, .. } = *route;
-        let message = RouteNetlinkMessage::NewRoute(route_message(route));
-        let doing = match route.gateway {
-            Some(gateway) => format!("add route to {dst} via {gateway} on link {index}"),
-            None => format!("add route to {dst} on link {index}"),
-        };
-        self.change(
-            message,
-            NLM_F_CREATE | NLM_F_APPEND,
-            format_args!("{doing}"),
-        )
+        let message = route_message(route, RouteProtocol::Boot);
+        let message = RouteNetlinkMessage::NewRoute(message);
+        let doing = format_args!("add route to {}", table::Way(route));
+        self.change(message, NLM_F_CREATE | NLM_F_APPEND, doing)
     }
 
     /// The index of the link by which a packet to `destination` would leave. Equivalent to
@@ -154,14 +154,14 @@ fn way(answer: &RouteNetlinkMessage) -> Option<u32> {
         })
 }
 
-fn route_message(route: &Route) -> RouteMessage {
+/// `protocol` is what `ip route` says who made it.
+fn route_message(route: &Route, protocol: RouteProtocol) -> RouteMessage {
     let dst = route.dst.trunc();
     let mut message = RouteMessageBuilder::<IpAddr>::new().build();
     let header = &mut message.header;
     header.address_family = family(dst.addr());
     header.destination_prefix_length = dst.prefix_len();
-    // What `ip route` says who made it.
-    header.protocol = RouteProtocol::Boot;
+    header.protocol = protocol;
     header.scope = route
         .scope
         .unwrap_or_else(|| default_scope(route.gateway))
@@ -199,53 +199,6 @@ fn family(ip: IpAddr) -> AddressFamily {
         IpAddr::V4(_) => AddressFamily::Inet,
         IpAddr::V6(_) => AddressFamily::Inet6,
     }
-}
-
-/// The legs of a unicast route that leave by a link.
-fn legs(message: &RouteMessage, index: u32) -> Vec<Route> {
-    if message.header.kind != RouteType::Unicast {
-        return Vec::new();
-    }
-    let everywhere = match message.header.address_family {
-        AddressFamily::Inet6 => IpNet::V6(Ipv6Net::default()),
-        _ => IpNet::V4(Ipv4Net::default()),
-    };
-    let mut base = Route::new(everywhere, None, 0);
-    base.scope = Some(message.header.scope.into());
-    base.table = Some(message.header.table.into());
-    // Of IPv4, which does not tell it.
-    base.priority = Some(0);
-    let mut legs = Vec::new();
-    for attribute in &message.attributes {
-        match attribute {
-            RouteAttribute::Destination(address) => {
-                let length = message.header.destination_prefix_length;
-                let dst = ip(address).and_then(|ip| IpNet::new(ip, length).ok());
-                base.dst = dst.unwrap_or(base.dst);
-            }
-            RouteAttribute::Table(table) => base.table = Some(*table),
-            RouteAttribute::Priority(priority) => base.priority = Some(*priority),
-            RouteAttribute::Metrics(metrics) => base.read_metrics(metrics),
-            RouteAttribute::Oif(index) => base.index = *index,
-            RouteAttribute::MultiPath(hops) => {
-                legs.extend(
-                    hops.iter()
-                        .map(|hop| (hop.interface_index, gateway(&hop.attributes))),
-                );
-            }
-            _ => {}
-        }
-    }
-    if legs.is_empty() {
-        legs.push((base.index, gateway(&message.attributes)));
-    }
-    let ours = legs.into_iter().filter(|(leg, _)| *leg == index);
-    ours.map(|(index, gateway)| Route {
-        index,
-        gateway,
-        ..base.clone()
-    })
-    .collect()
 }
 
 impl Route {

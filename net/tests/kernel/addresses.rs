@@ -37,6 +37,9 @@ fn addresses_read_back_and_go_away() {
         .add_address(index, net("10.244.0.5/24"), false)
         .expect_err("twice");
     assert_eq!(error.errno(), Some(nix::errno::Errno::EEXIST as i32));
+    let all = lab.pod.all_addresses().expect("list all");
+    let of_eth0 = all.iter().filter(|(of, _)| *of == index);
+    assert!(of_eth0.map(|(_, address)| address).eq(&addresses));
     // Another link's are not among them.
     assert_eq!(
         nets(&lab.node.addresses(lab.bridge.index).expect("list")),

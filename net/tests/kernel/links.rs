@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use net::{Bridge, Error, Link, Netlink, PortFlags, Veth};
+use net::{Bridge, Error, Link, Netlink, PortFlags, PortState, Veth};
 
-use crate::{BRIDGE_MAC, HOST_MAC, Lab, POD_MAC, link, namespaces};
+use crate::{BRIDGE_MAC, HOST_MAC, Lab, POD_MAC, link, namespaces, run};
 
 #[test]
 fn bridge_and_veth_read_back_as_made() {
@@ -33,6 +33,8 @@ fn bridge_and_veth_read_back_as_made() {
         group: 77,
         tx_queue: 1000,
         port: Some(PortFlags::default()),
+        // The other end is down.
+        port_state: Some(PortState::Disabled),
         ..Link::default()
     };
     assert_eq!(lab.host, host);
@@ -48,6 +50,30 @@ fn bridge_and_veth_read_back_as_made() {
         ..Link::default()
     };
     assert_eq!(lab.eth0, eth0);
+}
+
+#[test]
+fn the_state_of_a_port_is_told() {
+    let Some(lab) = Lab::new() else { return };
+    let state = || link(&lab.node, "veth0").port_state;
+    lab.pod.set_up(lab.eth0.index).expect("up");
+    lab.node
+        .wait_oper_up(lab.host.index, Duration::from_secs(5))
+        .expect("carrier");
+    assert_eq!(state(), Some(PortState::Forwarding));
+    // The kernel opens a blocked one again by itself.
+    for (number, told) in [
+        (1, PortState::Listening),
+        (2, PortState::Learning),
+        (3, PortState::Forwarding),
+    ] {
+        let set = format!("link set veth0 type bridge_slave state {number}");
+        if run(&lab.node_netns, "ip", &set).is_none() {
+            return;
+        }
+        assert_eq!(state(), Some(told));
+    }
+    assert_eq!(link(&lab.node, "br0").port_state, None);
 }
 
 #[test]

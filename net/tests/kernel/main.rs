@@ -12,6 +12,7 @@ mod namespaces;
 mod qdiscs;
 mod routes;
 mod sysctls;
+mod tables;
 mod vlans;
 
 use net::{Bridge, Link, Mac, Netlink, Netns, Veth};
