@@ -16,6 +16,8 @@ use crate::rule::{Family, Rule};
 use crate::verbs::{self, Leftover};
 use crate::{Backend, Error, Owner, Result};
 
+pub(crate) use rules::{DNAT as ENTRIES, KINDS, read, target};
+
 /// What a host port speaks. The order is that of the rules: alphabetical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
@@ -228,7 +230,7 @@ pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Vec<(
 /// # Errors
 /// What is still there, or may be.
 pub fn gc(network: &str, valid: &[Owner]) -> (Vec<(Family, Mapping)>, Result<()>) {
-    let garbage = rules::KINDS.map(|kind| Garbage::new(kind, network, valid));
+    let garbage = KINDS.map(|kind| Garbage::new(kind, network, valid));
     let (removed, by_iptables) = verbs::gc(&garbage);
     let mut removed = forwardings(removed);
     let by_nftables = nft::gc_ports(network, valid).map(|more| removed.extend(more));

@@ -99,8 +99,21 @@ impl Tool {
     /// # Errors
     /// The program's.
     pub fn list(&self) -> Result<Listing> {
-        let output = self.run(&self.reader, &["-t", "nat", "-S"], &[])?;
-        Ok(Listing::parse(&String::from_utf8_lossy(&output.stdout)))
+        Ok(Listing::parse(&self.print("nat")?))
+    }
+
+    /// What the program prints of a table.
+    ///
+    /// # Errors
+    /// The program's.
+    pub fn print(&self, table: &str) -> Result<String> {
+        let output = self.run(&self.reader, &["-t", table, "-S"], &[])?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Whether it speaks to the tables of the variant.
+    pub fn is(&self, variant: Variant) -> bool {
+        self.is_nft == (variant == Variant::Nft)
     }
 
     /// Whether the table `nat` has the chain.
@@ -114,6 +127,12 @@ impl Tool {
     /// The path of the program that reads.
     pub fn name(&self) -> std::path::Display<'_> {
         self.reader.display()
+    }
+
+    /// The name of the program that reads.
+    pub fn file_name(&self) -> String {
+        let name = self.reader.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     }
 
     /// Applies the lines to the table `nat`: all of them, or none where one is refused.

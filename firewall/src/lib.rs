@@ -10,6 +10,8 @@
 //! the programs, and `probe` asks the kernel whether there is anything to do. The other backend is
 //! `nft`, which [`macspoof`] speaks by too.
 //!
+//! [`view`] reads what a node has, whoever made it, and what that does to a packet.
+//!
 //! Nothing here knows of CNI.
 
 mod backend;
@@ -26,6 +28,7 @@ mod probe;
 mod rule;
 mod ruleset;
 mod verbs;
+pub mod view;
 
 pub use backend::Backend;
 pub use error::{Error, Result};

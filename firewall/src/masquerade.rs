@@ -14,6 +14,12 @@ use crate::{Backend, Error, Owner, Result};
 
 const PREFIX: &str = "CNI-";
 
+/// The chains of attachments.
+pub(crate) const KIND: Kind = Kind {
+    prefix: PREFIX,
+    words: "",
+};
+
 /// Whether the backend can be used for these addresses: asked before ADD changes anything.
 ///
 /// # Errors
@@ -61,11 +67,7 @@ pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<()> {
 /// # Errors
 /// What is still there, or may be.
 pub fn gc(network: &str, valid: &[Owner]) -> Result<()> {
-    let kind = Kind {
-        prefix: PREFIX,
-        words: "",
-    };
-    let (_, by_iptables) = verbs::gc(&[Garbage::new(kind, network, valid)]);
+    let (_, by_iptables) = verbs::gc(&[Garbage::new(KIND, network, valid)]);
     let results = [by_iptables, nft::gc_masquerade(network, valid)];
     Error::all(results.into_iter().filter_map(Result::err).collect())
 }

@@ -54,17 +54,31 @@ pub fn names(family: Family, variant: Variant) -> Names {
     }
 }
 
+/// The tables of a family that are there in the calling thread's namespace, of the legacy variant.
+///
+/// # Errors
+/// They are there, and may not be known.
+pub fn legacy_tables(family: Family) -> io::Result<Vec<String>> {
+    match std::fs::read_to_string(legacy_file(family)) {
+        Ok(tables) => Ok(tables.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The legacy table is made in a namespace by the first program that looks at it; only then it is
 /// in this list, and then only the program can tell what is in it.
 fn legacy(family: Family) -> Presence {
-    let path = match family {
+    match legacy_tables(family) {
+        Ok(tables) if tables.iter().any(|table| table == "nat") => Presence::Possible,
+        Ok(_) => Presence::Absent,
+        Err(_) => Presence::Unknown,
+    }
+}
+
+fn legacy_file(family: Family) -> &'static str {
+    match family {
         Family::V4 => "/proc/thread-self/net/ip_tables_names",
         Family::V6 => "/proc/thread-self/net/ip6_tables_names",
-    };
-    match std::fs::read_to_string(path) {
-        Ok(tables) if tables.lines().any(|table| table == "nat") => Presence::Possible,
-        Ok(_) => Presence::Absent,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Presence::Absent,
-        Err(_) => Presence::Unknown,
     }
 }

@@ -106,9 +106,14 @@ impl Rule {
 
     /// The word after `option`, as `10.0.0.2/32` after `-s`; a comment's words do not count.
     pub fn value_of(&self, option: &str) -> Option<String> {
-        let mut words = words(self.spec()).into_iter();
+        let mut words = self.words().into_iter();
         words.find(|word| word == option)?;
         words.next()
+    }
+
+    /// What follows the chain, word by word.
+    pub fn words(&self) -> Vec<String> {
+        words(self.spec())
     }
 
     /// The chain or target that a packet goes to next.
@@ -124,7 +129,7 @@ impl fmt::Display for Rule {
 }
 
 /// The words of a line, quotes resolved as `iptables-restore` does.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let (mut quoted, mut escaped) = (false, false);

@@ -28,7 +28,8 @@ pub const KINDS: [Kind; 2] = [
     },
 ];
 
-const DNAT: &str = "CNI-HOSTPORT-DNAT";
+/// Where the rules are that lead to the chains of attachments.
+pub const DNAT: &str = "CNI-HOSTPORT-DNAT";
 const SETMARK: &str = "CNI-HOSTPORT-SETMARK";
 const MASQ: &str = "CNI-HOSTPORT-MASQ";
 
@@ -173,6 +174,13 @@ pub fn read(rule: &Rule) -> Option<Mapping> {
         protocol: Protocol::parse(&rule.value_of("-p")?)?,
         host_ip,
     })
+}
+
+/// The address that a rule forwards to; `None` for any other rule.
+pub fn target(rule: &Rule) -> Option<IpAddr> {
+    let to = rule.value_of("--to-destination")?;
+    let (address, _) = to.rsplit_once(':')?;
+    address.trim_matches(['[', ']']).parse().ok()
 }
 
 #[cfg(test)]

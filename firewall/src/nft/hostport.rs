@@ -45,8 +45,10 @@ pub const ADDRESS_PORTS: &str = "address_ports";
 const SOURCES: &str = "sources";
 const ADDRESS_SOURCES: &str = "address_sources";
 
-const CONDITIONS: &str = "conditions";
-const DUPLICATES: &str = "duplicates";
+/// Rules of ports with conditions.
+pub const CONDITIONS: &str = "conditions";
+/// Rules of ports that another attachment has already.
+pub const DUPLICATES: &str = "duplicates";
 const HOSTPORTS: &str = "hostports";
 
 /// `NF_IP_PRI_NAT_DST` of linux/netfilter_ipv4.h.

@@ -13,28 +13,35 @@ mod expr;
 mod field;
 mod foreign;
 mod hostport;
-mod listing;
+pub mod listing;
 pub mod macspoof;
 mod masquerade;
-mod message;
+pub mod message;
 pub mod nat;
 mod plan;
 mod read;
-mod table;
+pub mod survey;
+pub mod table;
 mod tag;
 mod verbs;
-mod wire;
+pub mod wire;
+
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use self::listing::Listing;
 use self::plan::Want;
 use self::table::{Entry, Table};
-use self::tag::{Dead, Tag};
+use self::tag::Tag;
+
 use self::verbs::{Kind, Leftovers, Removed};
 use crate::hostport::{HostPorts, Mapping, Mark};
 use crate::rule::Family;
 use crate::{Error, Owner, Result};
+
+pub use self::tag::Dead;
+pub use self::verbs::is_without_nftables;
 
 /// Whether the kernel has nf_tables and lets us speak to it. Nothing is changed.
 pub fn is_there() -> bool {
@@ -165,11 +172,12 @@ fn port_tables() -> [Table; 2] {
 }
 
 fn forwardings(removed: Removed) -> Vec<(Family, Mapping)> {
-    let entry = |(family, entry): &(Family, Entry)| Some((*family, read::entry(entry)?));
-    let mut ports: Vec<_> = removed.entries.iter().filter_map(entry).collect();
+    let entries = removed.entries.iter();
+    let entries = entries.filter_map(|(_, entry)| read::entry(entry));
     let rules = removed.rules.iter();
-    ports.extend(rules.filter_map(|rule| read::rule(&rule.expressions)));
-    ports
+    let rules = rules.filter_map(|rule| read::rule(&rule.expressions));
+    let with_family = |(mapping, pod): (Mapping, IpAddr)| (Family::of(&pod.into()), mapping);
+    entries.chain(rules).map(with_family).collect()
 }
 
 struct Masquerade<'a> {

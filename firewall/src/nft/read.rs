@@ -9,13 +9,12 @@ use netlink_packet_netfilter::nftables::{
 use super::hostport::{ADDRESS_PORTS, PORTS};
 use super::table::Entry;
 use crate::hostport::{Mapping, Protocol};
-use crate::rule::Family;
 
 /// Bytes of protocol and port in a key.
 const PORT_KEY_LEN: usize = 8;
 
-/// The port that an element forwards; `None` for one of another set.
-pub fn entry(entry: &Entry) -> Option<Mapping> {
+/// The port that an element forwards, and the pod's address; `None` for one of another set.
+pub fn entry(entry: &Entry) -> Option<(Mapping, IpAddr)> {
     let (host_ip, port) = match entry.set.as_str() {
         PORTS => (None, entry.key.as_slice()),
         ADDRESS_PORTS => {
@@ -31,16 +30,18 @@ pub fn entry(entry: &Entry) -> Option<Mapping> {
     let Some(DataAttribute::Value(target)) = &entry.value else {
         return None;
     };
-    Some(Mapping {
+    let (pod, container_port) = target.split_at_checked(target.len().checked_sub(4)?)?;
+    let mapping = Mapping {
         host_port: u16::from_be_bytes([*high, *low]),
-        container_port: u16::from_be_bytes(*target.rchunks(4).next()?.first_chunk()?),
+        container_port: u16::from_be_bytes(*container_port.first_chunk()?),
         protocol: Protocol::of_number(*protocol)?,
         host_ip,
-    })
+    };
+    Some((mapping, address(pod)?))
 }
 
-/// The port that a rule forwards, and the family; `None` for any other rule.
-pub fn rule(expressions: &[Expressions]) -> Option<(Family, Mapping)> {
+/// The port that a rule forwards, and the pod's address; `None` for any other rule.
+pub fn rule(expressions: &[Expressions]) -> Option<(Mapping, IpAddr)> {
     let (mut protocol, mut host_port, mut host_ip) = (None, None, None);
     let (mut target, mut container_port) = (None, None);
     let mut loaded = Loaded::Else;
@@ -71,7 +72,7 @@ pub fn rule(expressions: &[Expressions]) -> Option<(Family, Mapping)> {
         protocol: protocol?,
         host_ip,
     };
-    Some((Family::of(&target?.into()), mapping))
+    Some((mapping, target?))
 }
 
 /// The name of the interface that a rule is for; `None` where it is for several, or does not say.

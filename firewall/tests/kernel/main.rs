@@ -10,6 +10,7 @@ mod delete;
 mod gc;
 mod macspoof;
 mod nft;
+mod view;
 
 use common::{mapping, nets, owner, ports};
 use firewall::Backend::Iptables;

@@ -216,7 +216,8 @@ fn elements_and_rules_are_read_back() {
     ];
     with_ports(&mappings, |ports| {
         for (family, expected) in [(Family::V4, [0, 1]), (Family::V6, [0, 2])] {
-            let expected = expected.map(|index| mappings[index]);
+            let pod = ports.address(family).unwrap().addr();
+            let expected = expected.map(|index| (mappings[index], pod));
             let tag = Tag::of(OWNER);
             let want = want(&tag, ports, family, |_| false).unwrap();
             let read: Vec<_> = want
@@ -230,7 +231,7 @@ fn elements_and_rules_are_read_back() {
             let read: Vec<_> = rules
                 .filter_map(|rule| read::rule(&rule.part.expressions))
                 .collect();
-            assert_eq!(read, expected.map(|mapping| (family, mapping)));
+            assert_eq!(read, expected);
         }
     });
 }

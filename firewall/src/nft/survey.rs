@@ -1,0 +1,93 @@
+//! What attachments have in the tables of nftables, whoever made them, looked at for a person.
+
+use std::io;
+
+use super::hostport::{ADDRESS_PORTS, CONDITIONS, DUPLICATES, PORTS};
+use super::listing::{self, FoundRule, Listing};
+use super::table::Entry;
+use super::wire::Socket;
+use super::{foreign, masquerade, port_tables, read};
+use crate::Backend;
+use crate::rule::Family;
+use crate::view::Forwarding;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Host ports, in the order in which they are asked.
+    pub ports: Vec<Forwarding>,
+    /// Comments of elements and rules, by which they are an attachment's.
+    pub comments: Vec<String>,
+}
+
+/// Reads our own tables, and of the reference plugins' the host ports.
+///
+/// # Errors
+/// The kernel's.
+pub fn survey(socket: &mut Socket) -> io::Result<Survey> {
+    let mut survey = Survey::default();
+    for table in port_tables() {
+        let listing = Listing::read(socket, &table)?;
+        survey.ports.extend(ports(&listing));
+        survey.note(listing);
+    }
+    for table in Family::ALL.map(|family| masquerade::table(family, &[])) {
+        survey.note(Listing::read(socket, &table)?);
+    }
+    for table in foreign::HOSTPORT {
+        let rules = listing::rules(socket, table)?;
+        survey
+            .ports
+            .extend(rules.iter().filter_map(|rule| of_rule(rule, false)));
+    }
+    Ok(survey)
+}
+
+impl Survey {
+    fn note(&mut self, listing: Listing) {
+        let entries = listing.entries.into_iter().map(|entry| entry.comment);
+        let comments = entries.chain(listing.rules.into_iter().map(|rule| rule.comment));
+        self.comments
+            .extend(comments.filter(|comment| !comment.is_empty()));
+        self.comments.sort();
+        self.comments.dedup();
+    }
+}
+
+/// Rules with conditions come first, then ports of one address, ports of any, and those that
+/// another attachment had before.
+fn ports(listing: &Listing) -> Vec<Forwarding> {
+    let entries = |set: &'static str| {
+        let entries = listing.entries.iter().filter(move |entry| entry.set == set);
+        entries.filter_map(of_entry)
+    };
+    let rules = |chain, conditional| {
+        let rules = listing.rules_in(chain);
+        rules.filter_map(move |rule| of_rule(rule, conditional))
+    };
+    let ports = rules(CONDITIONS, true).chain(entries(ADDRESS_PORTS));
+    let ports = ports.chain(entries(PORTS));
+    ports.chain(rules(DUPLICATES, false)).collect()
+}
+
+fn of_entry(entry: &Entry) -> Option<Forwarding> {
+    let (mapping, target) = read::entry(entry)?;
+    Some(Forwarding {
+        mapping,
+        target,
+        comment: entry.comment.clone(),
+        backend: Backend::Nftables,
+        conditional: false,
+    })
+}
+
+fn of_rule(rule: &FoundRule, conditional: bool) -> Option<Forwarding> {
+    let (mapping, target) = read::rule(&rule.expressions)?;
+    Some(Forwarding {
+        mapping,
+        target,
+        comment: rule.comment.clone(),
+        backend: Backend::Nftables,
+        conditional,
+    })
+}
