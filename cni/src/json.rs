@@ -44,7 +44,7 @@ impl fmt::Display for Mismatch {
 /// Reads `value` as a `T`.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
     serde_path_to_error::deserialize(Folded(value)).map_err(|error| {
-        let reason = error.inner().to_string();
+        let reason = in_words(error.inner().to_string());
         // What a type's own parser refuses is often not in its message.
         let value = find(value, error.path())
             .and_then(Value::as_str)
@@ -55,6 +55,23 @@ pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
             reason: value.map_or(reason.clone(), |value| format!("{value}: {reason}")),
         }
     })
+}
+
+/// Which numbers are allowed, where an error names a type of this language.
+fn in_words(reason: String) -> String {
+    let types = [
+        ("u8", "an integer from 0 to 255"),
+        ("u16", "an integer from 0 to 65535"),
+        ("u32", "an integer from 0 to 4294967295"),
+        ("u64", "an integer from 0 to 18446744073709551615"),
+        ("i64", "an integer"),
+    ];
+    let found = types.iter().find_map(|(name, allowed)| {
+        let head = reason.strip_suffix(name)?;
+        head.ends_with(" expected ")
+            .then(|| format!("{head}{allowed}"))
+    });
+    found.unwrap_or(reason)
 }
 
 /// Reads `value` as a `T`, leaving out whatever cannot be read.

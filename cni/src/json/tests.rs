@@ -84,19 +84,19 @@ fn errors_name_path_value_and_what_is_allowed() {
     for (text, expected) in [
         (
             r#"{"list": [[{}, {"port": "x"}]]}"#,
-            "cannot read \"list[0][1].port\": invalid type: string \"x\", expected u16",
+            "cannot read \"list[0][1].port\": invalid type: string \"x\", expected an integer from 0 to 65535",
         ),
         (
             r#"{"Mtu": 1.0}"#,
-            "cannot read \"mtu\": invalid type: floating point `1.0`, expected u32",
+            "cannot read \"mtu\": invalid type: floating point `1.0`, expected an integer from 0 to 4294967295",
         ),
         (
             r#"{"mtu": -1}"#,
-            "cannot read \"mtu\": invalid value: integer `-1`, expected u32",
+            "cannot read \"mtu\": invalid value: integer `-1`, expected an integer from 0 to 4294967295",
         ),
         (
             r#"{"mtu": 4294967296}"#,
-            "cannot read \"mtu\": invalid value: integer `4294967296`, expected u32",
+            "cannot read \"mtu\": invalid value: integer `4294967296`, expected an integer from 0 to 4294967295",
         ),
         (
             r#"{"inner": {"subnet": "10.0.0.0/99"}}"#,

@@ -234,7 +234,7 @@ fn what_is_no_result() {
         ),
         (
             json!({"routes": [{"dst": "::/0", "scope": 256}]}),
-            "cannot read \"routes[0].scope\": invalid value: integer `256`, expected u8",
+            "cannot read \"routes[0].scope\": invalid value: integer `256`, expected an integer from 0 to 255",
         ),
         (
             json!({"cniVersion": "2.0.0"}),
