@@ -28,6 +28,6 @@ pub use env::{Command, Env, is_identifier};
 pub use error::{Context, Error, code};
 pub use json::pretty;
 pub use plugin::{Plugin, Request, run};
-pub use result::{AddResult, Dns, Interface, IpConfig, Route};
+pub use result::{AddResult, Dns, Interface, IpConfig, Route, RouteFlaw};
 pub use undo::Undo;
 pub use version::Version;

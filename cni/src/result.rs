@@ -1,5 +1,6 @@
 //! The result of ADD in every version's shape (specification, section "ADD Success").
 
+mod route;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Error, Version, code, json};
+pub use route::RouteFlaw;
 
 /// What ADD made. Kept in the newest version's shape; printed in the one that was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,7 +73,7 @@ pub struct Route {
         skip_serializing_if = "Option::is_none"
     )]
     pub gw: Option<IpAddr>,
-    /// In bytes (1.1.0).
+    /// Of packets that go there, in bytes (1.1.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Maximal segment size to advertise, in bytes (1.1.0).

@@ -150,6 +150,7 @@ impl Settings {
         let sets = sets(&ipam, &runtime.ip_ranges)?;
         check_between(&sets, request.config.cni_version)?;
         check_store_path(&request.config)?;
+        check_routes(&ipam.routes)?;
         Ok(Settings {
             sets,
             origins: origins(&ipam, &runtime.ip_ranges),
@@ -199,6 +200,14 @@ fn sets(ipam: &Ipam, runtime: &[Vec<RangeKeys>]) -> Result<Vec<RangeSet>, Error>
         return Err(Error::config("no IP ranges specified").details(needed));
     }
     Ok(sets)
+}
+
+/// Refuses what would come to nothing in the pod, before an address is reserved for it.
+fn check_routes(routes: &[Route]) -> Result<(), Error> {
+    routes.iter().enumerate().try_for_each(|(index, route)| {
+        let flawed = |flaw| Error::config(format!("ipam.routes[{index}].{flaw}"));
+        route.validate().map_err(flawed)
+    })
 }
 
 /// The keys of [`sets`], in the same order.

@@ -1,6 +1,6 @@
 //! A link as the kernel has it, and as a result tells it.
 
-use cni::{Context, Error, Interface};
+use cni::{Context, Error, Interface, Version};
 use net::{Link, Mac, Netlink};
 
 /// A link that was just made, or seen.
@@ -13,9 +13,11 @@ pub fn expect(netlink: &Netlink, name: &str) -> Result<Link, Error> {
         .ok_or_else(|| Error::system(format!("link {name:?} vanished")))
 }
 
-/// What a result tells of the link; `sandbox` is the path of its namespace, empty on the node.
-pub fn interface(link: &Link, sandbox: &str) -> Interface {
+/// What a result of that version tells of the link; `sandbox` is the path of its namespace, empty on
+/// the node. An MTU is told from 1.1.0 on, whose specification brought it.
+pub fn interface(link: &Link, sandbox: &str, version: Version) -> Interface {
     Interface {
+        mtu: (version >= Version::V1_1_0).then_some(link.mtu),
         name: link.name.clone(),
         mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default(),
         sandbox: sandbox.to_owned(),
@@ -66,15 +68,21 @@ mod tests {
         let veth = Link {
             name: "veth0".to_owned(),
             mac: Some(Mac([2, 0, 0, 0, 0, 9])),
+            mtu: 1400,
             kind: "veth".to_owned(),
             ..Link::default()
         };
-        let told = interface(&veth, "");
+        let told = interface(&veth, "", Version::V1_0_0);
+        assert_eq!(told.mtu, None);
+        assert_eq!(interface(&veth, "", Version::V1_1_0).mtu, Some(1400));
         assert_eq!(
             (told.name.as_str(), told.mac.as_str()),
             ("veth0", "02:00:00:00:00:09")
         );
         assert!(is_told(&veth, &told));
-        assert_eq!(interface(&veth, "/run/netns/x").sandbox, "/run/netns/x");
+        assert_eq!(
+            interface(&veth, "/run/netns/x", Version::V1_0_0).sandbox,
+            "/run/netns/x"
+        );
     }
 }

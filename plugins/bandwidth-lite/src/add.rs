@@ -33,7 +33,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     if let Some(ifb) = &want.egress {
         request.step("egress");
         let made = shape_egress(&place, ifb, &mut undo)?;
-        result.interfaces.push(link::interface(&made, ""));
+        let version = request.config.cni_version;
+        result.interfaces.push(link::interface(&made, "", version));
     }
     if let Some(tbf) = want.ingress {
         request.step("ingress");

@@ -228,8 +228,21 @@ fn is_as_wanted(route: &Route, wanted: &Route) -> bool {
 }
 
 fn missing_route(wanted: &Route) -> Error {
-    let gateway = wanted.gateway.map(|gateway| format!(" via {gateway}"));
-    let route = format!("{}{}", wanted.dst, gateway.unwrap_or_default());
+    let mut route = wanted.dst.to_string();
+    if let Some(gateway) = wanted.gateway {
+        route += &format!(" via {gateway}");
+    }
+    for (name, asked) in [
+        ("metric", wanted.priority),
+        ("mtu", wanted.mtu),
+        ("advmss", wanted.advmss),
+        ("table", wanted.table),
+        ("scope", wanted.scope.map(u32::from)),
+    ] {
+        if let Some(asked) = asked {
+            route += &format!(" {name} {asked}");
+        }
+    }
     Error::check(format!(
         "Expected Route {{{route}}} not found in routing table"
     ))

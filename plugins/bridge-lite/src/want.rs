@@ -7,7 +7,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use cni::{AddResult, Attachment, Dns, Error, Interface, IpConfig, Version};
+use cni::{AddResult, Attachment, Dns, Error, IpConfig, Version};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use net::{Link, PortFlags, Route};
 
@@ -104,6 +104,7 @@ impl<'a> Want<'a> {
 
     /// Refuses what the kernel would refuse half-way.
     fn usable(&self) -> Result<(), Error> {
+        self.routes.iter().try_for_each(valid)?;
         let addresses = self
             .ips
             .iter()
@@ -228,7 +229,10 @@ impl<'a> Want<'a> {
             .iter()
             .map(|route| Route {
                 dst: route.dst.trunc(),
-                gateway: route.gw.or_else(|| self.gateway(is_ipv6(route.dst))),
+                gateway: route.gw.or_else(|| {
+                    let family = self.gateway(is_ipv6(route.dst));
+                    family.filter(|_| !route.is_on_link())
+                }),
                 index,
                 priority: given(route.priority),
                 table: given(route.table),
@@ -270,14 +274,10 @@ impl<'a> Want<'a> {
         Sysctl::of_pod_interface(&self.ifname, self.has_ipv6(), self.config.dad)
     }
 
-    /// The result, with the links as they are in the end. An MTU is told from 1.1.0 on, whose
-    /// specification brought it.
+    /// The result, with the links as they are in the end.
     pub fn result(self, links: [&Link; 3], sandbox: &str, version: Version) -> AddResult {
         let [bridge, port, pod] = links;
-        let interface = |link: &Link, sandbox: &str| Interface {
-            mtu: (version >= Version::V1_1_0).then_some(link.mtu),
-            ..attached::link::interface(link, sandbox)
-        };
+        let interface = |link, sandbox| attached::link::interface(link, sandbox, version);
         AddResult {
             interfaces: vec![
                 interface(bridge, ""),
@@ -289,6 +289,13 @@ impl<'a> Want<'a> {
             dns: self.dns,
         }
     }
+}
+
+fn valid(route: &cni::Route) -> Result<(), Error> {
+    route.validate().map_err(|flaw| {
+        let of = format!("the route to {}", route.dst);
+        Error::config(format!("ipam.routes[].{flaw}")).details(of)
+    })
 }
 
 /// Whether an address, network or destination is of IPv6.

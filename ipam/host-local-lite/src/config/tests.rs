@@ -85,6 +85,26 @@ fn routes_and_resolv_conf_are_handed_on() {
 }
 
 #[test]
+fn a_route_s_values_are_checked_and_named_by_their_place() {
+    let read = |route: &str| {
+        let routes = format!(r#"{{"dst":"::/0"}},{{"dst":"10.9.0.0/16",{route}}}"#);
+        let json = format!(r#"{{"subnet":"10.1.0.0/24","routes":[{routes}]}}"#);
+        read(&json, "", "").map_err(|error| (error.code, error.msg))
+    };
+    for route in [
+        r#""mtu":65520,"advmss":65495,"priority":4294967295,"table":4294967295,"scope":254"#,
+        r#""mtu":0,"advmss":0,"priority":0,"table":0,"scope":0,"gw":"10.1.0.1""#,
+    ] {
+        assert!(read(route).is_ok(), "{route}");
+    }
+    let flaw = "ipam.routes[1].mtu: 65521 must be 0, or 68 to 65520";
+    assert_eq!(read(r#""mtu":65521"#).unwrap_err(), (7, flaw.to_owned()));
+    let (code, msg) = read(r#""scope":256"#).unwrap_err();
+    assert_eq!(code, 6);
+    assert!(msg.contains("\"ipam.routes[1].scope\": "), "{msg}");
+}
+
+#[test]
 fn refusals_in_the_reference_plugins_words() {
     let cases = BTreeMap::from([
         ("{}", "no IP ranges specified"),

@@ -349,6 +349,7 @@ fn what_was_asked_of_a_route_is_compared_and_nothing_else() {
         table: Some(100),
         priority: Some(7),
         mtu: Some(1300),
+        advmss: Some(1260),
         ..route("0.0.0.0/0", "10.1.0.1", 2)
     };
     let existing = [connected, moved];
@@ -358,6 +359,7 @@ fn what_was_asked_of_a_route_is_compared_and_nothing_else() {
         (|r| r.table = Some(100), |r| r.table = Some(254)),
         (|r| r.priority = Some(7), |r| r.priority = Some(8)),
         (|r| r.mtu = Some(1300), |r| r.mtu = Some(1200)),
+        (|r| r.advmss = Some(1260), |r| r.advmss = Some(1200)),
         (|r| r.scope = Some(0), |r| r.scope = Some(253)),
     ];
     for (at, (same, other)) in table.iter().enumerate() {

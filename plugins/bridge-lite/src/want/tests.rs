@@ -134,6 +134,38 @@ fn a_route_without_gateway_takes_that_of_its_family() {
 }
 
 #[test]
+fn a_route_for_the_link_alone_takes_no_gateway() {
+    let ips = [("10.1.0.2/16", "10.1.0.1"), ("fd00::2/64", "fd00::1")];
+    let mut given = ipam_result(&ips, &[("10.9.0.0/16", ""), ("fd99::/64", "")]);
+    given
+        .routes
+        .iter_mut()
+        .for_each(|route| route.scope = Some(253));
+    let config = config();
+    let want = Want::links(&config, &attachment())
+        .with_ipam(given)
+        .unwrap();
+    // IPv6 knows no scopes of routes.
+    assert_eq!(routes(&want), ["10.9.0.0/16", "fd99::/64 via fd00::1"]);
+}
+
+#[test]
+fn what_no_route_can_have_is_refused_by_its_key() {
+    let mut given = ipam_result(&[("10.1.0.2/16", "")], &[("10.9.0.0/16", "")]);
+    given.routes[0].mtu = Some(70_000);
+    let config = config();
+    let error = Want::links(&config, &attachment())
+        .with_ipam(given)
+        .unwrap_err();
+    assert_eq!(error.code, 7);
+    assert_eq!(
+        error.msg,
+        "ipam.routes[].mtu: 70000 must be 0, or 68 to 65520"
+    );
+    assert_eq!(error.details, "the route to 10.9.0.0/16");
+}
+
+#[test]
 fn a_route_without_any_gateway_leads_to_the_link() {
     let config = config();
     let want = want(&config, &[("10.1.0.2/16", "")], &[("10.9.0.0/16", "")]).unwrap();
