@@ -22,7 +22,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test lint install uninstall clean
+.PHONY: all deps toolchain build demo test lint schema install uninstall clean
 
 all: build
 
@@ -87,6 +87,10 @@ lint: deps
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \
 	if [[ -n "$$long" ]]; then echo "more than 500 lines:"; echo "$$long"; exit 1; fi
+
+# Writes anew what a test compares with the types.
+schema: deps
+	UPDATE_SCHEMA=1 cargo test -p plan --locked --quiet schema
 
 # A running plugin's file cannot be written ("text file busy"), and a half-written one must not be
 # run: each is put beside its place and renamed. STANDARD_NAMES=1 also puts the plugins under the

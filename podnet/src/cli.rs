@@ -1,6 +1,6 @@
 //! The command line, and what each command does.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
 use crate::network::{self, Network};
+use crate::output::say;
+use crate::plans::{self, Plans};
 use crate::target::{self, Target, Targets};
 use crate::{demo, garbage, table};
 
@@ -47,6 +49,8 @@ enum Command {
     /// List the versions of the specification that the plugins of a network speak
     #[command(after_help = EXIT_STATUS)]
     Version(Version),
+    /// Plan a cluster's pod network: ranges, conflists, routes; nothing is touched
+    Plan(Plans),
     /// Show the whole chain at work in namespaces of its own
     Demo(demo::Options),
 }
@@ -144,6 +148,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Command::Plan(plans) => return plans::run(plans),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
@@ -152,13 +157,6 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    writeln!(io::stdout(), "{}", text.trim_end()).map_err(|error| Failure::of_output(&error))
 }
 
 fn of_demo(error: Box<dyn std::error::Error>) -> Failure {
@@ -202,6 +200,13 @@ mod tests {
             ("status n --conf f", true),
             ("version n", true),
             ("version n /run/netns/p --output table", true),
+            ("plan podcidrs -f cluster.yaml", true),
+            (
+                "plan podcidrs --pod-cidr 10.0.0.0/8 --node a=10.0.0.1 --node b --format patch",
+                true,
+            ),
+            ("plan", false),
+            ("plan podcidrs --format x", false),
             ("add n", false),
             ("check n", false),
             ("check", false),

@@ -1,11 +1,14 @@
 //! `podnet`: drives, demonstrates and explains a node's CNI chain.
 
 mod cli;
+mod cluster;
 mod demo;
 mod every;
 mod failure;
 mod garbage;
 mod network;
+mod output;
+mod plans;
 mod port;
 mod rate;
 mod table;

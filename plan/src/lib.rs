@@ -1,0 +1,22 @@
+//! Plans a cluster's pod network: pure functions over a cluster, which know nothing that runs.
+//!
+//! A person's file is a [`Document`], which knows the line of each key; [`keys`] are what may stand
+//! in it, [`Cluster`] is what they say together, and [`Plan`] has a pod range for each node.
+
+mod assign;
+pub mod capacity;
+mod cluster;
+mod document;
+mod error;
+pub mod keys;
+pub mod kubernetes;
+mod names;
+pub mod podcidrs;
+pub mod range;
+mod yaml;
+
+pub use assign::Plan;
+pub use cluster::{Cluster, DEFAULT_POD_LIMIT, Machine, Node, PodRange};
+pub use document::{Document, GivenNode, Merge};
+pub use error::{Error, Fault};
+pub use names::natural;

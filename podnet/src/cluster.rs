@@ -1,0 +1,161 @@
+//! Which cluster a command is about: the cluster file, a list of nodes, and options over both.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plan::{Cluster, Document, Fault, GivenNode, Merge, Plan};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// Which cluster.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ClusterArgs {
+    /// The cluster file, YAML or JSON; `-` is standard input
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub over: Overrides,
+}
+
+/// What is said of the cluster without its file, or over it.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct Overrides {
+    /// Nodes as `kubectl get nodes -o json` prints them: names, internal addresses, pod ranges and
+    /// allocatable pods; what the cluster file says of a node counts before it; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+    /// The range of all pods; twice for IPv4 and IPv6
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pod_cidr: Vec<String>,
+    /// Prefix length of a node's pod range, one for each range of all pods [default: 24 for IPv4, 64
+    /// for IPv6]
+    #[arg(long, value_name = "LENGTH", value_delimiter = ',')]
+    node_prefix: Vec<u64>,
+    /// The range of services; twice for IPv4 and IPv6
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    service_cidr: Vec<String>,
+    /// A network of the nodes' own addresses; may be repeated
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    node_cidr: Vec<String>,
+    /// A node, and its address or one of each family with a comma; may be repeated
+    #[arg(long = "node", value_name = "NAME=ADDRESS")]
+    node: Vec<String>,
+    /// How many pods a node's kubelet takes, unless the node has its own limit [default: 110]
+    #[arg(long, value_name = "NUMBER")]
+    pod_limit: Option<u64>,
+    /// Name of the pod network, and of the cloud's [default: k8nd-pod-network]
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
+    /// The nodes' interface through which other nodes are reached
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+}
+
+impl ClusterArgs {
+    /// The cluster with a pod range for each node.
+    ///
+    /// # Errors
+    /// Something of it is wrong.
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        make(&self.document()?, Plan::new)
+    }
+
+    /// The cluster file, with what the options say.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is none of what it must be.
+    pub fn document(&self) -> Result<Document, Failure> {
+        let document = match &self.file {
+            None => Document::empty(),
+            Some(file) => {
+                let (name, text) = read(file)?;
+                Document::parse(&name, &text).map_err(Failure::usage)?
+            }
+        };
+        self.over.put(document)
+    }
+}
+
+/// The cluster that a document describes, and what makes of it what is asked for.
+///
+/// # Errors
+/// Something of it is wrong.
+pub fn make<T>(
+    document: &Document,
+    make: impl FnOnce(Cluster) -> Result<T, Fault>,
+) -> Result<T, Failure> {
+    let keys = document.read().map_err(Failure::usage)?;
+    let made = Cluster::new(keys).and_then(make);
+    made.map_err(|fault| Failure::usage(document.locate(fault)))
+}
+
+impl Overrides {
+    /// What the options say, over a document.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is none of what it must be.
+    pub fn put(&self, mut document: Document) -> Result<Document, Failure> {
+        if let Some(file) = &self.nodes {
+            let (name, text) = read(file)?;
+            let nodes = plan::kubernetes::nodes(&name, &text).map_err(Failure::usage)?;
+            plan::kubernetes::check_agreement(&document, &nodes).map_err(Failure::usage)?;
+            document.add_nodes(nodes, Merge::Under);
+        }
+        for (key, option, values) in [
+            ("podSubnet", "--pod-cidr", json!(self.pod_cidr)),
+            ("nodePrefix", "--node-prefix", json!(self.node_prefix)),
+            ("serviceSubnet", "--service-cidr", json!(self.service_cidr)),
+            ("nodeSubnet", "--node-cidr", json!(self.node_cidr)),
+            ("maxPods", "--pod-limit", json!(self.pod_limit)),
+            ("network", "--network", json!(self.network)),
+            ("cloudNetwork", "--network", json!(self.network)),
+            ("device", "--device", json!(self.device)),
+        ] {
+            if !values.is_null() && values != json!([]) {
+                document.set(key, values, option);
+            }
+        }
+        let nodes = self.node.iter().map(|node| given_node(node));
+        document.add_nodes(nodes.collect::<Result<_, _>>()?, Merge::Over);
+        Ok(document)
+    }
+}
+
+/// `NAME=ADDRESS[,ADDRESS]`; a name alone is a node without an address.
+fn given_node(text: &str) -> Result<GivenNode, Failure> {
+    let (name, addresses) = match text.split_once('=') {
+        Some((name, addresses)) => (name, Some(addresses)),
+        None => (text, None),
+    };
+    if name.is_empty() || addresses == Some("") {
+        let reason = format!("--node: {text:?} is no node: expected NAME=ADDRESS");
+        return Err(Failure::Usage(reason));
+    }
+    let addresses = addresses.map(|addresses| ("address", Value::from(addresses)));
+    Ok(GivenNode {
+        name: name.to_owned(),
+        keys: addresses.into_iter().collect(),
+        from: "--node".to_owned(),
+    })
+}
+
+/// What errors call a file, and what is in it; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &Path) -> Result<(String, String), Failure> {
+    let (name, text) = if file == Path::new("-") {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        ("standard input".to_owned(), read.map(|_| text))
+    } else {
+        (file.display().to_string(), std::fs::read_to_string(file))
+    };
+    match text {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(Failure::Usage(format!("cannot read {name}: {error}"))),
+    }
+}

@@ -1,0 +1,37 @@
+//! `podnet plan`: what a cluster's pod network is to be.
+
+mod capacity;
+mod podcidrs;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+
+/// What is planned.
+#[derive(Debug, Args)]
+pub struct Plans {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// The end of every help.
+const EXIT_STATUS: &str = "Exit status: 0 done; 1 a finding; 2 wrong options or files.";
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Podcidrs(podcidrs::Asked),
+    Capacity(capacity::Asked),
+}
+
+/// Plans.
+///
+/// # Errors
+/// Something of the cluster is wrong.
+pub fn run(plans: &Plans) -> Result<ExitCode, Failure> {
+    match &plans.what {
+        What::Podcidrs(asked) => podcidrs::run(asked),
+        What::Capacity(asked) => capacity::run(asked),
+    }
+}

@@ -1,0 +1,169 @@
+//! `podnet plan` as a person calls it.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs;
+
+use serde_json::json;
+use tests::{Answer, podnet};
+
+/// A folder with a cluster file.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new(cluster: &str) -> Desk {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("cluster.yaml"), cluster).unwrap();
+        Desk(folder)
+    }
+
+    fn run(&self, line: &str) -> Answer {
+        self.run_with(line, "")
+    }
+
+    fn run_with(&self, line: &str, input: &str) -> Answer {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        podnet(self.0.path(), &words, input)
+    }
+
+    /// What a command prints that finds nothing.
+    #[track_caller]
+    fn says(&self, line: &str) -> String {
+        let answer = self.run(line);
+        assert_eq!(
+            (answer.status, answer.stderr.as_str()),
+            (0, ""),
+            "{line}: {answer:?}"
+        );
+        answer.stdout
+    }
+
+    /// That a command refuses its input, and says why.
+    #[track_caller]
+    fn refuses(&self, line: &str, said: &str) {
+        let answer = self.run(line);
+        assert_eq!(
+            (answer.status, answer.stdout.as_str()),
+            (2, ""),
+            "{line}: {answer:?}"
+        );
+        let told = answer.stderr.strip_prefix("podnet: ").unwrap_or_default();
+        assert!(told.starts_with(said), "{line}: {}", answer.stderr);
+    }
+}
+
+const THREE: &str = "\
+podSubnet: 10.244.0.0/16
+nodes:
+  - name: node-10
+    address: 192.168.10.110
+  - name: node-2
+    address: 192.168.10.102
+  - name: node-1
+    address: 192.168.10.101
+";
+
+#[test]
+fn podcidrs_in_every_form() {
+    let desk = Desk::new(THREE);
+    assert_eq!(
+        desk.says("plan podcidrs -f cluster.yaml"),
+        "node-1 10.244.0.0/24\nnode-2 10.244.1.0/24\nnode-10 10.244.2.0/24\n"
+    );
+    let answer = desk.run("plan podcidrs -f cluster.yaml --output json");
+    let two =
+        json!({ "name": "node-2", "podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24"] });
+    assert_eq!(answer.ok()["nodes"][1], two);
+
+    let both =
+        "plan podcidrs --pod-cidr 10.244.0.0/16 --pod-cidr fd00:10:244::/56 --node a --node b";
+    assert_eq!(
+        desk.says(both),
+        "a 10.244.0.0/24,fd00:10:244::/64\nb 10.244.1.0/24,fd00:10:244:1::/64\n"
+    );
+    let patch = desk.run(&format!("{both} --format patch"));
+    let line = "kubectl patch node b --type=merge -p '{\"spec\":{\"podCIDR\":\"10.244.1.0/24\",\
+                \"podCIDRs\":[\"10.244.1.0/24\",\"fd00:10:244:1::/64\"]}}'";
+    assert_eq!(patch.stdout.lines().nth(1), Some(line));
+    assert!(patch.stderr.contains("cannot be changed"), "{patch:?}");
+    let manifests = desk.says(&format!("{both} --format yaml"));
+    let first = "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\nspec:\n  podCIDR: 10.244.0.0/24\n  \
+                 podCIDRs:\n  - 10.244.0.0/24\n  - \"fd00:10:244::/64\"\n---\n";
+    assert!(manifests.starts_with(first), "{manifests}");
+}
+
+#[test]
+fn options_go_over_the_file_and_the_file_over_the_list() {
+    let desk = Desk::new(THREE);
+    let node = |name: &str, range: &str| {
+        json!({
+            "metadata": { "name": name },
+            "spec": { "podCIDR": range },
+            "status": { "addresses": [{ "type": "InternalIP", "address": "192.168.10.1" }] },
+        })
+    };
+    let list = json!({ "items": [node("node-3", "10.244.0.0/24")] }).to_string();
+    let answer = desk.run_with(
+        "plan podcidrs -f cluster.yaml --nodes - --node node-4=192.168.10.104 --node-prefix 25",
+        &list,
+    );
+    assert_eq!(
+        answer.stdout,
+        "node-1 10.244.1.0/25\nnode-2 10.244.1.128/25\nnode-3 10.244.0.0/24\n\
+         node-4 10.244.2.0/25\nnode-10 10.244.2.128/25\n"
+    );
+    let answer = desk.run_with("plan podcidrs -f - --pod-cidr 10.9.0.0/16", THREE);
+    assert!(
+        answer.stdout.starts_with("node-1 10.9.0.0/24\n"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn capacity_in_short_and_whole() {
+    let desk = Desk::new(THREE);
+    let short = "subnets=256\naddresses_per_subnet=256\nusable_per_subnet=254\nnode_pod_limit=110\n\
+                 binding_limit=node\n";
+    assert_eq!(desk.says("plan capacity -f cluster.yaml"), short);
+    let whole = desk.says("plan capacity -f cluster.yaml --pod-limit 300 --all");
+    assert!(
+        whole.contains("binding_limit=subnet\nallocatable_per_subnet=253\n"),
+        "{whole}"
+    );
+    assert!(whole.contains("\npods=759\n"), "{whole}");
+    let big = desk.says("plan capacity --pod-cidr fd00::/8 --node-prefix 12");
+    assert!(
+        big.contains("\naddresses_per_subnet=83076749736557242056487941267521536\n"),
+        "{big}"
+    );
+    let json = desk.run("plan capacity -f cluster.yaml --output json");
+    assert_eq!(json.ok()["usable_per_subnet"], 254);
+    desk.refuses("plan capacity", "podSubnet: missing");
+}
+
+#[test]
+fn bad_input_is_refused_with_its_place() {
+    let desk = Desk::new("podSubnet: 10.244.0.0/16\npodSubnets: 3\n");
+    desk.refuses(
+        "plan podcidrs -f cluster.yaml",
+        "cluster.yaml:2: podSubnets: unknown field `podSubnets`, expected one of `podSubnet`",
+    );
+    desk.refuses("plan podcidrs -f none.yaml", "cannot read none.yaml: ");
+    desk.refuses("plan podcidrs", "podSubnet: missing");
+    desk.refuses(
+        "plan podcidrs --pod-cidr 10.244.0.7/16",
+        "--pod-cidr: \"10.244.0.7/16\" has bits set beyond its prefix: 10.244.0.0/16 was probably",
+    );
+    desk.refuses(
+        "plan podcidrs --node =1.2.3.4",
+        "--node: \"=1.2.3.4\" is no node",
+    );
+    let full = "plan podcidrs --pod-cidr 10.244.0.0/23 --node a --node b --node c";
+    desk.refuses(
+        full,
+        "--pod-cidr: 10.244.0.0/23 is full: in ranges of /24 it fits 2 nodes",
+    );
+}
