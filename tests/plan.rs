@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::{Answer, podnet};
 
 /// A folder with a cluster file.
@@ -142,6 +142,127 @@ fn capacity_in_short_and_whole() {
     let json = desk.run("plan capacity -f cluster.yaml --output json");
     assert_eq!(json.ok()["usable_per_subnet"], 254);
     desk.refuses("plan capacity", "podSubnet: missing");
+}
+
+#[test]
+fn overlap_of_cases_and_of_the_cluster() {
+    let desk = Desk::new(THREE);
+    let cases = "plan overlap --case p1=10.244.0.0/16,10.96.0.0/16,192.168.10.0/24 \
+                 --case p2=10.96.0.0/12,10.96.0.0/16,192.168.10.0/24";
+    let answer = desk.run(cases);
+    assert_eq!(answer.status, 1);
+    assert_eq!(answer.stdout, "p1=ok\np2=overlap\nrule=pod,service,node\n");
+    assert_eq!(
+        answer.stderr,
+        "podnet: p2: the pod range 10.96.0.0/12 and the service range 10.96.0.0/16 overlap in \
+         10.96.0.0/16\n"
+    );
+    let json = desk.run(&format!("{cases} --output json"));
+    assert_eq!(json.json["cases"][0]["verdict"], "ok");
+    assert_eq!(json.json["rule"], "pod,service,node");
+
+    let line =
+        "plan overlap -f cluster.yaml --service-cidr 10.96.0.0/24 --node-cidr 192.168.10.0/24";
+    assert_eq!(desk.says(line), "cluster=ok\nrule=pod,service,node\n");
+    let short = desk.run(&format!("{line} --services 300"));
+    assert_eq!(
+        (short.status, short.stdout.lines().next()),
+        (1, Some("cluster=short"))
+    );
+    let outside = desk.run("plan overlap -f cluster.yaml --node-cidr 192.168.9.0/24");
+    assert_eq!(outside.stderr.lines().count(), 3, "{outside:?}");
+    desk.refuses("plan overlap", "no ranges");
+    let host_bits = desk.run("plan overlap --case p=10.0.0.1/8,11.0.0.0/8,12.0.0.0/8");
+    assert_eq!(host_bits.status, 2);
+    assert!(
+        host_bits.stderr.contains("10.0.0.0/8 was probably meant"),
+        "{host_bits:?}"
+    );
+}
+
+#[test]
+fn a_nodes_conflist() {
+    let desk = Desk::new(THREE);
+    let text = desk.says("plan conflist -f cluster.yaml --for node-2");
+    let list: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(list["plugins"][0]["ipam"]["subnet"], "10.244.1.0/24");
+    assert_eq!(list["plugins"][2]["type"], "bandwidth");
+    let lite = desk.run("plan conflist -f cluster.yaml --for node-2 --types lite --output json");
+    assert_eq!(lite.ok()["plugins"][0]["ipam"]["type"], "host-local-lite");
+    desk.refuses(
+        "plan conflist -f cluster.yaml --for node-3",
+        "--for: \"node-3\" is no node's: there are \"node-1, node-2, node-10\"",
+    );
+    // This machine's own host name and addresses are none of theirs.
+    let nobody =
+        desk.run("plan conflist --pod-cidr 10.0.0.0/8 --node a-node-of-nobody=203.0.113.77");
+    assert_eq!(nobody.status, 2, "{nobody:?}");
+    assert!(
+        nobody.stderr.contains("--for NAME says which one is meant"),
+        "{nobody:?}"
+    );
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let line = format!("plan conflist --pod-cidr 10.0.0.0/8 --node {}", own.trim());
+    if own
+        .trim()
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    {
+        desk.says(&line);
+    }
+    desk.says("plan conflist --pod-cidr 10.0.0.0/8 --node a-node-by-address=127.0.0.1");
+}
+
+#[test]
+fn a_nodes_routes() {
+    let desk = Desk::new(THREE);
+    assert_eq!(
+        desk.says("plan routes -f cluster.yaml --for node-2"),
+        "ip route replace 10.244.0.0/24 via 192.168.10.101\n\
+         ip route replace 10.244.2.0/24 via 192.168.10.110\n"
+    );
+    let netplan =
+        desk.says("plan routes -f cluster.yaml --for node-2 --format netplan --device eth0");
+    assert!(
+        netplan.ends_with("      - to: 10.244.2.0/24\n        via: 192.168.10.110\n"),
+        "{netplan}"
+    );
+    desk.refuses(
+        "plan routes -f cluster.yaml --for node-2 --format netplan",
+        "cluster.yaml",
+    );
+    let json = desk.run("plan routes -f cluster.yaml --for node-2 --output json");
+    assert_eq!(json.ok()[1]["node"], "node-10");
+    desk.refuses(
+        "plan routes --pod-cidr 10.0.0.0/8 --node a --for a",
+        "--node: no IPv4 address of node a, by which the routes to its pods 10.0.0.0/24 must lead",
+    );
+}
+
+/// The third of the worked examples.
+#[test]
+fn routes_of_a_cloud() {
+    let desk = Desk::new(
+        "podSubnet: 10.200.0.0/16
+cloudNetwork: kubernetes-the-hard-way
+nodes:
+- {name: worker-0, address: 10.240.0.20}
+- {name: worker-1, address: 10.240.0.21}
+- {name: worker-2, address: 10.240.0.22}
+",
+    );
+    let line = |number: u8| {
+        format!(
+            "gcloud compute routes create kubernetes-route-10-200-{number}-0-24 --network \
+             kubernetes-the-hard-way --next-hop-address 10.240.0.2{number} --destination-range \
+             10.200.{number}.0/24\n"
+        )
+    };
+    let expected: String = (0..3).map(line).collect();
+    assert_eq!(
+        desk.says("plan routes -f cluster.yaml --format gcloud"),
+        expected
+    );
 }
 
 #[test]

@@ -6,13 +6,16 @@
 mod assign;
 pub mod capacity;
 mod cluster;
+pub mod conflist;
 mod document;
 mod error;
 pub mod keys;
 pub mod kubernetes;
 mod names;
+pub mod overlap;
 pub mod podcidrs;
 pub mod range;
+pub mod routes;
 mod yaml;
 
 pub use assign::Plan;

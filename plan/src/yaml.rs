@@ -1,5 +1,7 @@
 //! Texts as scalars of YAML.
 
+use std::net::Ipv4Addr;
+
 /// A text as a scalar that every reader of YAML takes for a text: plain where that is safe, else in
 /// quotes as JSON has them.
 pub fn scalar(text: &str) -> String {
@@ -10,10 +12,11 @@ pub fn scalar(text: &str) -> String {
         && text.chars().all(safe)
         && !WORDS.contains(&text)
         && text != "null";
-    // A range of IPv4 is no number of any kind.
-    let is_range =
-        text.contains('/') && text.chars().all(|c| c.is_ascii_digit() || "./".contains(c));
-    if plain || is_range {
+    // Neither an IPv4 address nor an IPv4 range is a number of any kind.
+    let address = text.split_once('/').map_or(text, |(address, _)| address);
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit() || "./".contains(c));
+    let ipv4 = digits(text) && address.parse::<Ipv4Addr>().is_ok();
+    if plain || ipv4 {
         text.to_owned()
     } else {
         serde_json::Value::from(text).to_string()
@@ -31,6 +34,7 @@ mod tests {
             ("lab-node-0", "lab-node-0"),
             ("10.244.0.0/24", "10.244.0.0/24"),
             ("fd00::/64", "\"fd00::/64\""),
+            ("10.244.0.1", "10.244.0.1"),
             ("10.1", "\"10.1\""),
             ("0x1f", "\"0x1f\""),
             ("1e3", "\"1e3\""),

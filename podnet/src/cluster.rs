@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plan::{Cluster, Document, Fault, GivenNode, Merge, Plan};
+use plan::{Cluster, Document, Fault, GivenNode, Machine, Merge, Plan};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -52,6 +52,14 @@ pub struct Overrides {
     /// The nodes' interface through which other nodes are reached
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
+}
+
+/// Which node of the cluster.
+#[derive(Debug, Clone, Default, Args)]
+pub struct For {
+    /// The node [default: the one of this machine's host name, else of one of its addresses]
+    #[arg(long = "for", value_name = "NAME")]
+    name: Option<String>,
 }
 
 impl ClusterArgs {
@@ -122,6 +130,48 @@ impl Overrides {
         document.add_nodes(nodes.collect::<Result<_, _>>()?, Merge::Over);
         Ok(document)
     }
+}
+
+impl For {
+    /// The name of the node.
+    ///
+    /// # Errors
+    /// It is none of the cluster's.
+    pub fn node(&self, cluster: &Cluster) -> Result<String, Failure> {
+        let machine = match &self.name {
+            Some(_) => Machine {
+                named: self.name.clone(),
+                ..Machine::default()
+            },
+            None => this_machine()?,
+        };
+        let node = cluster.which(&machine).map_err(|reason| {
+            Failure::Usage(match &self.name {
+                Some(_) => format!("--for: {reason}"),
+                None => format!("{reason}; --for NAME says which one is meant"),
+            })
+        })?;
+        Ok(node.name.clone())
+    }
+}
+
+/// What this machine is known by.
+fn this_machine() -> Result<Machine, Failure> {
+    let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let addresses = || -> net::Result<Vec<_>> {
+        let netlink = net::Netlink::current()?;
+        let mut addresses = Vec::new();
+        for link in netlink.links()? {
+            addresses.extend(netlink.addresses(link.index)?);
+        }
+        Ok(addresses)
+    };
+    let addresses = addresses().map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(Machine {
+        named: None,
+        host_name: host_name.trim().to_owned(),
+        addresses: addresses.iter().map(|address| address.net.addr()).collect(),
+    })
 }
 
 /// `NAME=ADDRESS[,ADDRESS]`; a name alone is a node without an address.

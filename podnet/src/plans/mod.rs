@@ -1,7 +1,10 @@
 //! `podnet plan`: what a cluster's pod network is to be.
 
 mod capacity;
+mod conflist;
+mod overlap;
 mod podcidrs;
+mod routes;
 
 use std::process::ExitCode;
 
@@ -23,6 +26,9 @@ const EXIT_STATUS: &str = "Exit status: 0 done; 1 a finding; 2 wrong options or 
 enum What {
     Podcidrs(podcidrs::Asked),
     Capacity(capacity::Asked),
+    Overlap(overlap::Asked),
+    Conflist(conflist::Asked),
+    Routes(routes::Asked),
 }
 
 /// Plans.
@@ -33,5 +39,8 @@ pub fn run(plans: &Plans) -> Result<ExitCode, Failure> {
     match &plans.what {
         What::Podcidrs(asked) => podcidrs::run(asked),
         What::Capacity(asked) => capacity::run(asked),
+        What::Overlap(asked) => overlap::run(asked),
+        What::Conflist(asked) => conflist::run(asked),
+        What::Routes(asked) => routes::run(asked),
     }
 }
