@@ -4,148 +4,150 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use tests::{Attached, Damage, sh};
+use tests::{Attached, Damage, Family, sh};
 
-const IPV4: &str = "10-k8nd.conflist";
 const DUAL: &str = "20-dual-stack.conflist";
+
+/// What brings back the pod's routes.
+const ROUTES: &str = "ip $F route replace default via $GATEWAY dev eth0
+                      ip $F route replace $PODS via $GATEWAY dev eth0";
 
 #[test]
 fn the_pod_s_interface() {
-    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-        return;
-    };
+    let up = format!("ip link set eth0 up; {ROUTES}");
+    let named = format!("ip link set eth7 down; ip link set eth7 name eth0; {up}");
+    let own = format!(
+        "ip link delete eth0; ip link set eth7 name eth0
+         ip address add $IP/$LEN dev eth0 $NODAD; {up}"
+    );
+    let other = format!(
+        "ip link set eth0 down; ip link set eth0 name eth7; ip address flush dev eth7
+         ip link add eth0 address $POD_MAC type ifb
+         ip address add $IP/$LEN dev eth0 $NODAD; {up}"
+    );
     let table: &[Damage] = &[
         (
             "down",
             "ip link set eth0 down",
-            "ip link set eth0 up
-             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            &up,
             "interface eth0 of the pod is down",
         ),
         (
             "another MAC",
             "ip link set eth0 address 02:00:00:00:00:77",
-            &format!(
-                "ip link set eth0 address {}",
-                attached.result.interfaces[2].mac
-            ),
+            "ip link set eth0 address $POD_MAC",
             "doesn't match container Mac: 02:00:00:00:00:77",
         ),
         (
             "another name",
             "ip link set eth0 down; ip link set eth0 name eth7; ip link set eth7 up",
-            "ip link set eth7 down; ip link set eth7 name eth0; ip link set eth0 up
-             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            &named,
             "interface eth0 was not found in the pod",
         ),
         (
             "another interface in its place",
-            "ip link set eth0 down; ip link set eth0 name eth7; ip address flush dev eth7
-             ip link add eth0 address $POD_MAC type ifb
-             ip address add 10.244.0.2/24 dev eth0; ip link set eth0 up
-             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
-            "ip link delete eth0; ip link set eth7 name eth0
-             ip address add 10.244.0.2/24 dev eth0; ip link set eth0 up
-             ip route add default via 10.244.0.1; ip route add 10.244.0.0/16 via 10.244.0.1",
+            &other,
+            &own,
             "Container interface eth0 not of type veth",
         ),
     ];
-    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    for attached in Attached::of_each_family("check") {
+        attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    }
 }
 
 #[test]
 fn the_pod_s_address() {
-    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-        return;
-    };
+    let delete = "ip address delete $IP/$LEN dev eth0";
     // Deleting the only address takes the routes along.
-    let again = "ip address add 10.244.0.2/24 dev eth0
-                 ip route replace default via 10.244.0.1
-                 ip route replace 10.244.0.0/16 via 10.244.0.1";
+    let again = format!("ip address add $IP/$LEN dev eth0 $NODAD; {ROUTES}");
+    let says = "Failed to match addr $IP/$LEN on interface eth0";
     let table: &[Damage] = &[
-        (
-            "address gone",
-            "ip address delete 10.244.0.2/24 dev eth0",
-            again,
-            "Failed to match addr 10.244.0.2/24 on interface eth0",
-        ),
+        ("address gone", delete, &again, says),
         (
             "another address",
-            "ip address delete 10.244.0.2/24 dev eth0; ip address add 10.244.0.9/24 dev eth0",
-            &format!("ip address delete 10.244.0.9/24 dev eth0; {again}"),
-            "Failed to match addr 10.244.0.2/24 on interface eth0",
+            &format!("{delete}; ip address add $NINTH/$LEN dev eth0 $NODAD"),
+            &format!("ip address delete $NINTH/$LEN dev eth0; {again}"),
+            says,
         ),
         (
             "another prefix",
-            "ip address add 10.244.0.2/25 dev eth0; ip address delete 10.244.0.2/24 dev eth0",
-            &format!("ip address delete 10.244.0.2/25 dev eth0; {again}"),
-            "Failed to match addr 10.244.0.2/24 on interface eth0",
+            &format!("{delete}; ip address add $IP/25 dev eth0 $NODAD"),
+            &format!("ip address delete $IP/25 dev eth0; {again}"),
+            says,
         ),
         (
             "the address on another interface",
-            "ip address delete 10.244.0.2/24 dev eth0
-             ip link add eth9 type bridge; ip link set eth9 up
-             ip address add 10.244.0.2/24 dev eth9; ip route add default via 10.244.0.1",
+            &format!(
+                "{delete}; ip link add eth9 type bridge; ip link set eth9 up
+                 ip address add $IP/$LEN dev eth9 $NODAD
+                 ip $F route replace default via $GATEWAY"
+            ),
             &format!("ip link delete eth9; {again}"),
-            "Failed to match addr 10.244.0.2/24 on interface eth0",
+            says,
         ),
     ];
-    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    for attached in Attached::of_each_family("check") {
+        attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    }
 }
 
 #[test]
 fn the_pod_s_routes() {
-    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-        return;
-    };
+    let default = "ip $F route add default via $GATEWAY";
+    let no_default = "$ALL via $GATEWAY} not found";
     let table: &[Damage] = &[
         (
             "default route gone",
-            "ip route delete default",
-            "ip route add default via 10.244.0.1",
-            "0.0.0.0/0 via 10.244.0.1} not found",
+            "ip $F route delete default",
+            default,
+            no_default,
         ),
         (
             "default route to another gateway",
-            "ip route replace default via 10.244.0.9",
-            "ip route replace default via 10.244.0.1",
-            "0.0.0.0/0 via 10.244.0.1} not found",
+            "ip $F route replace default via $NINTH",
+            "ip $F route replace default via $GATEWAY",
+            no_default,
         ),
         (
             "default route by another interface",
             "ip link add eth9 type bridge; ip link set eth9 up
-             ip route replace default via 10.244.0.1 dev eth9 onlink",
-            "ip link delete eth9; ip route add default via 10.244.0.1",
-            "0.0.0.0/0 via 10.244.0.1} not found",
+             ip $F route delete default
+             ip $F route add $GATEWAY dev eth9; ip $F route add default via $GATEWAY dev eth9",
+            &format!("ip link delete eth9; {default}"),
+            no_default,
         ),
         (
             "a black hole for a default route",
-            "ip route delete default; ip route add blackhole default",
-            "ip route delete default; ip route add default via 10.244.0.1",
-            "0.0.0.0/0 via 10.244.0.1} not found",
+            "ip $F route delete default; ip $F route add blackhole default",
+            &format!("ip $F route delete default; {default}"),
+            no_default,
         ),
         (
             "the other route gone",
-            "ip route delete 10.244.0.0/16",
-            "ip route add 10.244.0.0/16 via 10.244.0.1",
-            "10.244.0.0/16 via 10.244.0.1} not found",
+            "ip $F route delete $PODS",
+            "ip $F route add $PODS via $GATEWAY",
+            "$PODS via $GATEWAY} not found",
         ),
         (
             "the other route to another gateway",
-            "ip route replace 10.244.0.0/16 via 10.244.0.9",
-            "ip route replace 10.244.0.0/16 via 10.244.0.1",
-            "10.244.0.0/16 via 10.244.0.1} not found",
+            "ip $F route replace $PODS via $NINTH",
+            "ip $F route replace $PODS via $GATEWAY",
+            "$PODS via $GATEWAY} not found",
         ),
         (
             "the network's own route gone",
-            "ip route delete 10.244.0.0/24",
-            "ip route add 10.244.0.0/24 dev eth0 proto kernel scope link src 10.244.0.2",
-            "10.244.0.0/24} not found",
+            "ip $F route delete $NET",
+            "ip $F route add $NET dev eth0 proto kernel",
+            "$NET} not found",
         ),
     ];
-    attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    for attached in Attached::of_each_family("check") {
+        attached.expect_noticed("bridge", &attached.pod.namespace, table);
+    }
 }
 
+/// One family of two: the other is as it was. And what there is of IPv6 alone.
 #[test]
 fn the_ipv6_side_of_a_pod() {
     let Some(attached) = Attached::new("check6", DUAL, &[], &Value::Null) else {
@@ -214,12 +216,6 @@ fn the_ipv6_side_of_the_node() {
             "Failed to match addr fd00:10:244::1/64 on interface cni0",
         ),
         (
-            "forwarding off",
-            "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding",
-            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
-            "sysctl net/ipv6/conf/all/forwarding is 0, not 1",
-        ),
-        (
             "the reservation gone",
             "rm $STORE/fd00:10:244::2",
             "printf 'pod\\r\\neth0' > $STORE/fd00:10:244::2",
@@ -231,71 +227,71 @@ fn the_ipv6_side_of_the_node() {
 
 #[test]
 fn the_host_veth() {
-    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-        return;
-    };
-    let netlink = attached.node.namespace.netlink().unwrap();
-    let group = netlink.link(attached.veth()).unwrap().unwrap().group;
-    let port = "ip link set $VETH master cni0; ip link set $VETH type bridge_slave hairpin on";
-    let table: &[Damage] = &[
-        (
-            "off the bridge",
-            "ip link set $VETH nomaster",
-            port,
-            "$VETH is no port of cni0",
-        ),
-        (
-            "a port of another bridge",
-            "ip link add br1 type bridge; ip link set $VETH master br1
-             ip link set $VETH type bridge_slave hairpin on",
-            &format!("{port}; ip link delete br1"),
-            "$VETH is no port of cni0",
-        ),
-        (
-            "down",
-            "ip link set $VETH down",
-            "ip link set $VETH up",
-            "interface $VETH is down",
-        ),
-        (
-            "hairpin off",
-            "ip link set $VETH type bridge_slave hairpin off",
-            "ip link set $VETH type bridge_slave hairpin on",
-            "port $VETH has hairpin false",
-        ),
-        (
-            "isolated",
-            "ip link set $VETH type bridge_slave isolated on",
-            "ip link set $VETH type bridge_slave isolated off",
-            "isolated true",
-        ),
-        (
-            "no alias, by which GC knows it",
-            "ip link set $VETH alias ''",
-            "ip link set $VETH alias k8nd-pod-network/pod/eth0",
-            "interface $VETH has group",
-        ),
-        (
-            "another group",
-            "ip link set $VETH group 7",
-            &format!("ip link set $VETH group {group}"),
-            "interface $VETH has group 7",
-        ),
-    ];
-    attached.expect_noticed("bridge", &attached.node.namespace, table);
+    for attached in Attached::of_each_family("check") {
+        let netlink = attached.node.namespace.netlink().unwrap();
+        let group = netlink.link(attached.veth()).unwrap().unwrap().group;
+        let regroup = format!("ip link set $VETH group {group}");
+        let port = "ip link set $VETH master cni0; ip link set $VETH type bridge_slave hairpin on";
+        let table: &[Damage] = &[
+            (
+                "off the bridge",
+                "ip link set $VETH nomaster",
+                port,
+                "$VETH is no port of cni0",
+            ),
+            (
+                "a port of another bridge",
+                "ip link add br1 type bridge; ip link set $VETH master br1
+                 ip link set $VETH type bridge_slave hairpin on",
+                &format!("{port}; ip link delete br1"),
+                "$VETH is no port of cni0",
+            ),
+            (
+                "down",
+                "ip link set $VETH down",
+                "ip link set $VETH up",
+                "interface $VETH is down",
+            ),
+            (
+                "hairpin off",
+                "ip link set $VETH type bridge_slave hairpin off",
+                "ip link set $VETH type bridge_slave hairpin on",
+                "port $VETH has hairpin false",
+            ),
+            (
+                "isolated",
+                "ip link set $VETH type bridge_slave isolated on",
+                "ip link set $VETH type bridge_slave isolated off",
+                "isolated true",
+            ),
+            (
+                "no alias, by which GC knows it",
+                "ip link set $VETH alias ''",
+                "ip link set $VETH alias $NETWORK/pod/eth0",
+                "interface $VETH has group",
+            ),
+            (
+                "another group",
+                "ip link set $VETH group 7",
+                &regroup,
+                "interface $VETH has group 7",
+            ),
+        ];
+        attached.expect_noticed("bridge", &attached.node.namespace, table);
+    }
 }
 
 #[test]
-fn the_bridge_forwarding_and_the_reservation() {
-    let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-        return;
-    };
-    let reserve = "printf 'pod\\r\\neth0' > $STORE/10.244.0.2";
+fn the_bridge_and_the_reservation() {
+    let gateway = "$GATEWAY/$LEN dev cni0";
+    let no_gateway = "Failed to match addr $GATEWAY/$LEN on interface cni0";
+    let reserve = "printf 'pod\\r\\neth0' > $STORE/$IP";
     let table: &[Damage] = &[
         (
             "the bridge down",
             "ip link set cni0 down",
-            "ip link set cni0 up",
+            // IPv6 loses an address that way, unless it is told to keep it.
+            &format!("ip link set cni0 up; ip address replace {gateway} $NODAD"),
             "bridge cni0 is down",
         ),
         (
@@ -306,61 +302,65 @@ fn the_bridge_forwarding_and_the_reservation() {
         ),
         (
             "the gateway's address gone",
-            "ip address delete 10.244.0.1/24 dev cni0",
-            "ip address add 10.244.0.1/24 dev cni0",
-            "Failed to match addr 10.244.0.1/24 on interface cni0",
+            &format!("ip address delete {gateway}"),
+            &format!("ip address add {gateway} $NODAD"),
+            no_gateway,
         ),
         (
             "the gateway's address of another prefix",
-            "ip address delete 10.244.0.1/24 dev cni0; ip address add 10.244.0.1/16 dev cni0",
-            "ip address delete 10.244.0.1/16 dev cni0; ip address add 10.244.0.1/24 dev cni0",
-            "Failed to match addr 10.244.0.1/24 on interface cni0",
+            &format!("ip address delete {gateway}; ip address add $GATEWAY/16 dev cni0 $NODAD"),
+            &format!("ip address delete $GATEWAY/16 dev cni0; ip address add {gateway} $NODAD"),
+            no_gateway,
         ),
-        (
-            "forwarding off",
-            "echo 0 > /proc/sys/net/ipv4/ip_forward",
-            "echo 1 > /proc/sys/net/ipv4/ip_forward",
-            "sysctl net/ipv4/ip_forward is 0, not 1",
-        ),
-        (
-            "forwarding of the bridge off",
-            "echo 0 > /proc/sys/net/ipv4/conf/cni0/forwarding",
-            "echo 1 > /proc/sys/net/ipv4/conf/cni0/forwarding",
-            "sysctl net/ipv4/conf/cni0/forwarding is 0, not 1",
-        ),
-        (
-            "the reservation gone",
-            "rm $STORE/10.244.0.2",
-            reserve,
-            "10.244.0.2",
-        ),
+        ("the reservation gone", "rm $STORE/$IP", reserve, "$IP"),
         (
             "the reservation another pod's",
-            "printf 'other\\r\\neth0' > $STORE/10.244.0.2",
+            "printf 'other\\r\\neth0' > $STORE/$IP",
             reserve,
-            "10.244.0.2",
+            "$IP",
         ),
         (
             "the reservation another interface's",
-            "printf 'pod\\r\\neth1' > $STORE/10.244.0.2",
+            "printf 'pod\\r\\neth1' > $STORE/$IP",
             reserve,
-            "10.244.0.2",
+            "$IP",
         ),
-        (
-            "the reservation empty",
-            ": > $STORE/10.244.0.2",
-            reserve,
-            "10.244.0.2",
-        ),
+        ("the reservation empty", ": > $STORE/$IP", reserve, "$IP"),
     ];
-    attached.expect_noticed("bridge", &attached.node.namespace, table);
+    for attached in Attached::of_each_family("check") {
+        attached.expect_noticed("bridge", &attached.node.namespace, table);
+    }
+}
+
+#[test]
+fn forwarding() {
+    let of_ipv4 = ["net/ipv4/ip_forward", "net/ipv4/conf/cni0/forwarding"];
+    let of_ipv6 = ["net/ipv6/conf/all/forwarding"];
+    let table: [(&str, &[&str]); 3] = [
+        (Family::V4.conflist(), &of_ipv4),
+        (Family::V6.conflist(), &of_ipv6),
+        (DUAL, &[of_ipv4[0], of_ipv4[1], of_ipv6[0]]),
+    ];
+    for (conflist, sysctls) in table {
+        let Some(attached) = Attached::new("check", conflist, &[], &Value::Null) else {
+            return;
+        };
+        for sysctl in sysctls {
+            let set = |value: u8| format!("echo {value} > /proc/sys/{sysctl}");
+            let says = format!("sysctl {sysctl} is 0, not 1");
+            let damage: &[Damage] = &[(sysctl, &set(0), &set(1), &says)];
+            attached.expect_noticed("bridge", &attached.node.namespace, damage);
+        }
+    }
 }
 
 #[test]
 fn what_else_was_configured() {
     let changes =
         json!({ "hairpinMode": false, "promiscMode": true, "portIsolation": true, "mtu": 1400 });
-    let Some(attached) = Attached::new("check", IPV4, &[("bridge", changes)], &Value::Null) else {
+    let conflist = Family::V4.conflist();
+    let Some(attached) = Attached::new("check", conflist, &[("bridge", changes)], &Value::Null)
+    else {
         return;
     };
     let table: &[Damage] = &[
@@ -442,10 +442,9 @@ fn what_cannot_be_mended() {
         ),
     ];
     for (done, says) in table {
-        let Some(attached) = Attached::new("check", IPV4, &[], &Value::Null) else {
-            return;
-        };
-        sh(&attached.node.namespace, &attached.expand(done));
-        attached.noticed_by("bridge", says).unwrap();
+        for attached in Attached::of_each_family("check") {
+            sh(&attached.node.namespace, &attached.expand(done));
+            attached.noticed_by("bridge", says).unwrap();
+        }
     }
 }

@@ -23,7 +23,7 @@ fn conflists() -> Vec<String> {
 #[test]
 fn every_conflist_makes_a_pod_checks_it_and_unmakes_it() {
     let names = conflists();
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.len(), 5, "{names:?}");
     for name in names {
         let Some(node) = Node::new("conf") else {
             return;

@@ -15,62 +15,61 @@ use tests::{Pod, World, with};
 
 #[test]
 fn whatever_cni_netns_names() {
-    let Some(world) = World::new("del-netns") else {
-        return;
-    };
-    let folder = world.node.folder();
-    let made = |name: &str, make: &dyn Fn(&Path)| {
-        let path = folder.join(name);
-        make(&path);
-        path.display().to_string()
-    };
-    let table = [
-        ("empty", String::new()),
-        ("nothing", "/run/netns/of-nobody".to_owned()),
-        ("below a file", "/etc/passwd/x".to_owned()),
-        ("relative", "of-nobody".to_owned()),
-        (
-            "a plain file",
-            made("file", &|path| fs::write(path, "").unwrap()),
-        ),
-        ("a folder", folder.display().to_string()),
-        (
-            "a dangling link",
-            made("link", &|path| symlink("of-nobody", path).unwrap()),
-        ),
-        (
-            "a link to itself",
-            made("loop", &|path| symlink(path, path).unwrap()),
-        ),
-        ("a pipe", made("pipe", &|path| run("mkfifo", path))),
-        ("a device", "/dev/null".to_owned()),
-        (
-            "a namespace of another kind",
-            "/proc/self/ns/uts".to_owned(),
-        ),
-        // Whose eth0 is the uplink.
-        ("the node's own namespace", "/proc/self/ns/net".to_owned()),
-        (
-            "the node's own namespace by its name",
-            world.node.namespace.path().display().to_string(),
-        ),
-        (
-            "another pod's namespace",
-            world.other.namespace.path().display().to_string(),
-        ),
-        (
-            "an outside host's namespace",
-            world.outside.path().display().to_string(),
-        ),
-    ];
-    for (number, (case, netns)) in table.iter().enumerate() {
-        let (pod, configs) = world.pod(&format!("pod{number}"));
-        world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
-        world.expect_bare(case, &pod);
-        world.expect_untouched(case);
-        // Now the pod has nothing more that another's could be mistaken for.
-        world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
-        world.expect_untouched(case);
+    for world in World::of_each_family("del-netns") {
+        let folder = world.node.folder();
+        let made = |name: &str, make: &dyn Fn(&Path)| {
+            let path = folder.join(name);
+            make(&path);
+            path.display().to_string()
+        };
+        let table = [
+            ("empty", String::new()),
+            ("nothing", "/run/netns/of-nobody".to_owned()),
+            ("below a file", "/etc/passwd/x".to_owned()),
+            ("relative", "of-nobody".to_owned()),
+            (
+                "a plain file",
+                made("file", &|path| fs::write(path, "").unwrap()),
+            ),
+            ("a folder", folder.display().to_string()),
+            (
+                "a dangling link",
+                made("link", &|path| symlink("of-nobody", path).unwrap()),
+            ),
+            (
+                "a link to itself",
+                made("loop", &|path| symlink(path, path).unwrap()),
+            ),
+            ("a pipe", made("pipe", &|path| run("mkfifo", path))),
+            ("a device", "/dev/null".to_owned()),
+            (
+                "a namespace of another kind",
+                "/proc/self/ns/uts".to_owned(),
+            ),
+            // Whose eth0 is the uplink.
+            ("the node's own namespace", "/proc/self/ns/net".to_owned()),
+            (
+                "the node's own namespace by its name",
+                world.node.namespace.path().display().to_string(),
+            ),
+            (
+                "another pod's namespace",
+                world.other.namespace.path().display().to_string(),
+            ),
+            (
+                "an outside host's namespace",
+                world.outside.path().display().to_string(),
+            ),
+        ];
+        for (number, (case, netns)) in table.iter().enumerate() {
+            let (pod, configs) = world.pod(&format!("pod{number}"));
+            world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
+            world.expect_bare(case, &pod);
+            world.expect_untouched(case);
+            // Now the pod has nothing more that another's could be mistaken for.
+            world.del(case, &configs, &pod, &[("CNI_NETNS", netns)]);
+            world.expect_untouched(case);
+        }
     }
 }
 
@@ -101,68 +100,67 @@ type Harm = fn(&World, &Pod, &[Value]);
 
 #[test]
 fn whatever_happened_to_what_add_made() {
-    let Some(world) = World::new("del-harm") else {
-        return;
-    };
-    let table: [(&str, Harm); 12] = [
-        ("link deleted on the node", |world, _, configs| {
-            ip(&world.node.namespace, &["link", "del", &host_veth(configs)]);
-        }),
-        ("link deleted in the pod", |_, pod, _| {
-            ip(&pod.namespace, &["link", "del", "eth0"]);
-        }),
-        ("link renamed on the node", |world, _, configs| {
-            let name = host_veth(configs);
-            ip(&world.node.namespace, &["link", "set", &name, "name", "x0"]);
-        }),
-        ("link renamed in the pod", |_, pod, _| {
-            ip(&pod.namespace, &["link", "set", "eth0", "down"]);
-            ip(&pod.namespace, &["link", "set", "eth0", "name", "x0"]);
-        }),
-        ("link with another MAC and alias", |world, _, configs| {
-            let name = host_veth(configs);
-            for change in [["address", "02:00:00:00:00:99"], ["alias", "mine"]] {
+    for world in World::of_each_family("del-harm") {
+        let table: [(&str, Harm); 12] = [
+            ("link deleted on the node", |world, _, configs| {
+                ip(&world.node.namespace, &["link", "del", &host_veth(configs)]);
+            }),
+            ("link deleted in the pod", |_, pod, _| {
+                ip(&pod.namespace, &["link", "del", "eth0"]);
+            }),
+            ("link renamed on the node", |world, _, configs| {
+                let name = host_veth(configs);
+                ip(&world.node.namespace, &["link", "set", &name, "name", "x0"]);
+            }),
+            ("link renamed in the pod", |_, pod, _| {
+                ip(&pod.namespace, &["link", "set", "eth0", "down"]);
+                ip(&pod.namespace, &["link", "set", "eth0", "name", "x0"]);
+            }),
+            ("link with another MAC and alias", |world, _, configs| {
+                let name = host_veth(configs);
+                for change in [["address", "02:00:00:00:00:99"], ["alias", "mine"]] {
+                    ip(
+                        &world.node.namespace,
+                        &["link", "set", &name, change[0], change[1]],
+                    );
+                }
+            }),
+            ("link no port any more", |world, _, configs| {
                 ip(
                     &world.node.namespace,
-                    &["link", "set", &name, change[0], change[1]],
+                    &["link", "set", &host_veth(configs), "nomaster"],
                 );
-            }
-        }),
-        ("link no port any more", |world, _, configs| {
-            ip(
-                &world.node.namespace,
-                &["link", "set", &host_veth(configs), "nomaster"],
-            );
-        }),
-        ("ifb deleted", |world, _, configs| {
-            ip(&world.node.namespace, &["link", "del", &ifb(configs)]);
-        }),
-        ("qdiscs deleted", |world, _, configs| {
-            for place in ["root", "ingress"] {
-                let words = ["qdisc", "del", "dev", &host_veth(configs), place];
-                world.node.namespace.read("tc", &words).unwrap();
-            }
-        }),
-        ("address deleted in the pod", |_, pod, _| {
-            ip(&pod.namespace, &["address", "flush", "dev", "eth0"]);
-        }),
-        ("rules and chains deleted", |world, pod, _| {
-            delete_rules(world, pod, true);
-        }),
-        ("entries into the chains deleted", |world, pod, _| {
-            delete_rules(world, pod, false);
-        }),
-        ("reservation deleted", |world, _, configs| {
-            let store = world.node.data.join(configs[0]["name"].as_str().unwrap());
-            fs::remove_file(store.join(address(configs))).unwrap();
-        }),
-    ];
-    for (number, (case, harm)) in table.iter().enumerate() {
-        let (pod, configs) = world.pod(&format!("pod{number}"));
-        harm(&world, &pod, &configs);
-        world.del(case, &configs, &pod, &[]);
-        world.expect_bare(case, &pod);
-        world.expect_untouched(case);
+            }),
+            ("ifb deleted", |world, _, configs| {
+                ip(&world.node.namespace, &["link", "del", &ifb(configs)]);
+            }),
+            ("qdiscs deleted", |world, _, configs| {
+                for place in ["root", "ingress"] {
+                    let words = ["qdisc", "del", "dev", &host_veth(configs), place];
+                    world.node.namespace.read("tc", &words).unwrap();
+                }
+            }),
+            ("address deleted in the pod", |_, pod, _| {
+                ip(&pod.namespace, &["address", "flush", "dev", "eth0"]);
+            }),
+            ("rules and chains deleted", |world, pod, _| {
+                delete_rules(world, pod, true);
+            }),
+            ("entries into the chains deleted", |world, pod, _| {
+                delete_rules(world, pod, false);
+            }),
+            ("reservation deleted", |world, _, configs| {
+                let store = world.node.data.join(configs[0]["name"].as_str().unwrap());
+                fs::remove_file(store.join(address(configs))).unwrap();
+            }),
+        ];
+        for (number, (case, harm)) in table.iter().enumerate() {
+            let (pod, configs) = world.pod(&format!("pod{number}"));
+            harm(&world, &pod, &configs);
+            world.del(case, &configs, &pod, &[]);
+            world.expect_bare(case, &pod);
+            world.expect_untouched(case);
+        }
     }
 }
 
@@ -257,7 +255,8 @@ fn address(configs: &[Value]) -> String {
 /// Deletes the rules that lead to the pod's chains, and the chains where asked.
 fn delete_rules(world: &World, pod: &Pod, chains_too: bool) {
     let node = &world.node.namespace;
-    let saved = node.read("iptables-save", &["-t", "nat"]).unwrap();
+    let tool = |verb: &str| format!("{}-{verb}", world.family().pick("iptables", "ip6tables"));
+    let saved = node.read(&tool("save"), &["-t", "nat"]).unwrap();
     let of_pod = format!(r#"id: \"{}\""#, pod.id);
     let (mut entries, mut chains) = (String::new(), String::new());
     for line in saved.lines().filter(|line| line.contains(&of_pod)) {
@@ -276,7 +275,7 @@ fn delete_rules(world: &World, pod: &Pod, chains_too: bool) {
     let chains: String = chains.iter().map(|line| format!("{line}\n")).collect();
     let chains = if chains_too { chains } else { String::new() };
     let batch = format!("*nat\n{entries}{chains}COMMIT\n");
-    let restore = lab::find_tool("iptables-restore").unwrap();
+    let restore = lab::find_tool(&tool("restore")).unwrap();
     let mut restore = Command::new(restore);
     let output = node
         .output(restore.arg("--noflush"), batch.as_bytes())

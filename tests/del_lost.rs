@@ -12,32 +12,31 @@ use tests::{Node, World, address, failures};
 
 #[test]
 fn the_store_is_gone() {
-    let Some(world) = World::new("lost-store") else {
-        return;
-    };
-    let store = world.node.data.join(&world.list.name);
-    let aside = world.node.folder().join("aside");
-    type Place = fn(&Path);
-    let places: [(&str, Place); 4] = [
-        ("nothing", |_| {}),
-        ("an empty folder", |path| fs::create_dir(path).unwrap()),
-        ("a plain file", |path| fs::write(path, "").unwrap()),
-        ("a folder whose lock is a folder", |path| {
-            fs::create_dir_all(path.join("lock")).unwrap();
-        }),
-    ];
-    for (number, (case, make)) in places.iter().enumerate() {
-        let (pod, configs) = world.pod(&format!("pod{number}"));
-        let reservation = address(&configs[0]["prevResult"]).to_string();
-        fs::rename(&store, &aside).unwrap();
-        make(&store);
-        world.del(case, &configs, &pod, &[]);
-        world.expect_bare(case, &pod);
-        let _ = fs::remove_file(&store);
-        let _ = fs::remove_dir_all(&store);
-        fs::rename(&aside, &store).unwrap();
-        fs::remove_file(store.join(reservation)).unwrap();
-        world.expect_untouched(case);
+    for world in World::of_each_family("lost-store") {
+        let store = world.node.data.join(&world.list.name);
+        let aside = world.node.folder().join("aside");
+        type Place = fn(&Path);
+        let places: [(&str, Place); 4] = [
+            ("nothing", |_| {}),
+            ("an empty folder", |path| fs::create_dir(path).unwrap()),
+            ("a plain file", |path| fs::write(path, "").unwrap()),
+            ("a folder whose lock is a folder", |path| {
+                fs::create_dir_all(path.join("lock")).unwrap();
+            }),
+        ];
+        for (number, (case, make)) in places.iter().enumerate() {
+            let (pod, configs) = world.pod(&format!("pod{number}"));
+            let reservation = address(&configs[0]["prevResult"]).to_string();
+            fs::rename(&store, &aside).unwrap();
+            make(&store);
+            world.del(case, &configs, &pod, &[]);
+            world.expect_bare(case, &pod);
+            let _ = fs::remove_file(&store);
+            let _ = fs::remove_dir_all(&store);
+            fs::rename(&aside, &store).unwrap();
+            fs::remove_file(store.join(reservation)).unwrap();
+            world.expect_untouched(case);
+        }
     }
 }
 
@@ -45,29 +44,28 @@ fn the_store_is_gone() {
 /// when it can be written again.
 #[test]
 fn the_store_cannot_be_written() {
-    let Some(world) = World::new("lost-write") else {
-        return;
-    };
-    let (pod, configs) = world.pod("pod");
-    let store = world.node.data.join(&world.list.name);
-    let file = store.join(address(&configs[0]["prevResult"]).to_string());
-    mount(&["--bind"], &store, &store);
-    mount(&["-o", "remount,bind,ro"], &store, &store);
-    let answers = world.node.del_each(&configs, &pod, &[]);
-    let left = world.left();
-    unmount(&store);
+    for world in World::of_each_family("lost-write") {
+        let (pod, configs) = world.pod("pod");
+        let store = world.node.data.join(&world.list.name);
+        let file = store.join(address(&configs[0]["prevResult"]).to_string());
+        mount(&["--bind"], &store, &store);
+        mount(&["-o", "remount,bind,ro"], &store, &store);
+        let answers = world.node.del_each(&configs, &pod, &[]);
+        let left = world.left();
+        unmount(&store);
 
-    let failed = failures(&answers);
-    assert_eq!(failed.len(), 1, "{answers:?}");
-    let file = file.display().to_string();
-    failed[0].expect_refused("read-only", 5, &[&file, "read-only file system"]);
-    world.expect_bare("read-only", &pod);
-    assert_eq!(left.reservations.len(), 1, "{left}");
-    let rest = left.filter(|line| !line.ends_with(" pod eth0"));
-    assert!(rest.is_empty(), "left:\n{rest}");
+        let failed = failures(&answers);
+        assert_eq!(failed.len(), 1, "{answers:?}");
+        let file = file.display().to_string();
+        failed[0].expect_refused("read-only", 5, &[&file, "read-only file system"]);
+        world.expect_bare("read-only", &pod);
+        assert_eq!(left.reservations.len(), 1, "{left}");
+        let rest = left.filter(|line| !line.ends_with(" pod eth0"));
+        assert!(rest.is_empty(), "left:\n{rest}");
 
-    world.del("written again", &configs, &pod, &[]);
-    world.expect_untouched("written again");
+        world.del("written again", &configs, &pod, &[]);
+        world.expect_untouched("written again");
+    }
 }
 
 #[test]

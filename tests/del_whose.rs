@@ -79,34 +79,33 @@ fn another_interface_of_the_container_stays() {
 /// DEL of attachments that never were, in the namespace of one that is.
 #[test]
 fn strangers_find_nothing() {
-    let Some(world) = World::new("whose-stranger") else {
-        return;
-    };
-    let netns = world.other.namespace.path().display().to_string();
-    let known = world.node.pod("known");
-    for (case, env) in [
-        (
-            "another interface",
-            [("CNI_CONTAINERID", "other"), ("CNI_IFNAME", "net7")],
-        ),
-        (
-            "another container",
-            [("CNI_CONTAINERID", "stranger"), ("CNI_IFNAME", "eth0")],
-        ),
-        (
-            "its loopback",
-            [("CNI_CONTAINERID", "other"), ("CNI_IFNAME", "lo")],
-        ),
-    ] {
-        let env = [&env[..], &[("CNI_NETNS", netns.as_str())]].concat();
-        world.del(case, &world.configs(), &known, &env);
-        world.expect_untouched(case);
+    for world in World::of_each_family("whose-stranger") {
+        let netns = world.other.namespace.path().display().to_string();
+        let known = world.node.pod("known");
+        for (case, env) in [
+            (
+                "another interface",
+                [("CNI_CONTAINERID", "other"), ("CNI_IFNAME", "net7")],
+            ),
+            (
+                "another container",
+                [("CNI_CONTAINERID", "stranger"), ("CNI_IFNAME", "eth0")],
+            ),
+            (
+                "its loopback",
+                [("CNI_CONTAINERID", "other"), ("CNI_IFNAME", "lo")],
+            ),
+        ] {
+            let env = [&env[..], &[("CNI_NETNS", netns.as_str())]].concat();
+            world.del(case, &world.configs(), &known, &env);
+            world.expect_untouched(case);
+        }
+        // Another network's, of the same container and interface.
+        let renamed = |config: &Value| with(config, "name", &json!("elsewhere"));
+        let configs: Vec<_> = world.configs().iter().map(renamed).collect();
+        world.del("another network", &configs, &world.other, &[]);
+        world.expect_untouched("another network");
     }
-    // Another network's, of the same container and interface.
-    let renamed = |config: &Value| with(config, "name", &json!("elsewhere"));
-    let configs: Vec<_> = world.configs().iter().map(renamed).collect();
-    world.del("another network", &configs, &world.other, &[]);
-    world.expect_untouched("another network");
 }
 
 #[test]

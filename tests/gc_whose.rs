@@ -88,20 +88,19 @@ fn a_list_that_is_not_understood_is_refused_and_nothing_is_removed() {
 
 #[test]
 fn the_older_key_and_any_case_will_do() {
-    let Some(world) = World::new("gc-keys") else {
-        return;
-    };
-    for key in ["cni.dev/attachments", "CNI.dev/Valid-Attachments"] {
-        let (pod, _) = world.pod(&key.to_lowercase().replace(['/', '.'], "-"));
-        for config in configs(&world) {
-            let list = json!([{ "CONTAINERID": "other", "IfName": "eth0" }]);
-            world
-                .node
-                .call_network("GC", &with(&config, key, &list), &[])
-                .ok();
+    for world in World::of_each_family("gc-keys") {
+        for key in ["cni.dev/attachments", "CNI.dev/Valid-Attachments"] {
+            let (pod, _) = world.pod(&key.to_lowercase().replace(['/', '.'], "-"));
+            for config in configs(&world) {
+                let list = json!([{ "CONTAINERID": "other", "IfName": "eth0" }]);
+                world
+                    .node
+                    .call_network("GC", &with(&config, key, &list), &[])
+                    .ok();
+            }
+            world.expect_bare(key, &pod);
+            world.expect_untouched(key);
         }
-        world.expect_bare(key, &pod);
-        world.expect_untouched(key);
     }
 }
 
@@ -196,64 +195,63 @@ fn complaints(answers: &[Answer]) -> Vec<String> {
 
 #[test]
 fn what_is_missing_stops_nothing_else() {
-    let Some(world) = World::new("gc-missing") else {
-        return;
-    };
-    let reservations = |world: &World| world.left().reservations;
-    // No IPAM plugin: all goes but the reservation, and that is said.
-    let (pod, _) = world.pod("no-ipam");
-    let valid = json!([entry("other", "eth0")]);
-    let mut configs = configs(&world);
-    for config in &mut configs {
-        *config = with(config, VALID, &valid);
-    }
-    let no_ipam = with(
-        &configs[0],
-        "ipam",
-        &json!({ "type": "none", "dataDir": world.node.data }),
-    );
-    let calls = [&no_ipam, &configs[1], &configs[2]];
-    let answers = calls.map(|config| world.node.call_network("GC", config, &[]));
-    let said = complaints(&answers);
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(
-        said[0].contains("failed to find plugin \"none\""),
-        "{said:?}"
-    );
-    world.expect_bare("no IPAM plugin", &pod);
-    let left = world.left();
-    assert_eq!(
-        (left.links.len(), left.rules.len(), left.reservations.len()),
-        (0, 0, 1)
-    );
-    gc(&world, &[]);
-    world.expect_untouched("the IPAM plugin is back");
-
-    // No iptables: all goes but the rules, and that is said by whoever made them.
-    let (pod, _) = world.pod("no-tools");
-    let answers: Vec<_> = configs
-        .iter()
-        .map(|config| {
-            let process = without_tools(world.node.bin.join(kind(config)));
-            let path = [("PATH", "/does/not/exist")];
-            world.node.call_network_as(process, "GC", config, &path)
-        })
-        .collect();
-    let said = complaints(&answers);
-    assert_eq!(said.len(), 2, "{said:?}");
-    for (said, what) in said.iter().zip(["masquerade", "host port"]) {
-        let network = &world.list.name;
-        assert!(
-            said.starts_with(&format!("{what} rules of network {network}: ")),
-            "{said}"
+    for world in World::of_each_family("gc-missing") {
+        let reservations = |world: &World| world.left().reservations;
+        // No IPAM plugin: all goes but the reservation, and that is said.
+        let (pod, _) = world.pod("no-ipam");
+        let valid = json!([entry("other", "eth0")]);
+        let mut configs = configs(&world);
+        for config in &mut configs {
+            *config = with(config, VALID, &valid);
+        }
+        let no_ipam = with(
+            &configs[0],
+            "ipam",
+            &json!({ "type": "none", "dataDir": world.node.data }),
         );
-        assert!(said.contains("iptables not found"), "{said}");
+        let calls = [&no_ipam, &configs[1], &configs[2]];
+        let answers = calls.map(|config| world.node.call_network("GC", config, &[]));
+        let said = complaints(&answers);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("failed to find plugin \"none\""),
+            "{said:?}"
+        );
+        world.expect_bare("no IPAM plugin", &pod);
+        let left = world.left();
+        assert_eq!(
+            (left.links.len(), left.rules.len(), left.reservations.len()),
+            (0, 0, 1)
+        );
+        gc(&world, &[]);
+        world.expect_untouched("the IPAM plugin is back");
+
+        // No iptables: all goes but the rules, and that is said by whoever made them.
+        let (pod, _) = world.pod("no-tools");
+        let answers: Vec<_> = configs
+            .iter()
+            .map(|config| {
+                let process = without_tools(world.node.bin.join(kind(config)));
+                let path = [("PATH", "/does/not/exist")];
+                world.node.call_network_as(process, "GC", config, &path)
+            })
+            .collect();
+        let said = complaints(&answers);
+        assert_eq!(said.len(), 2, "{said:?}");
+        for (said, what) in said.iter().zip(["masquerade", "host port"]) {
+            let network = &world.list.name;
+            assert!(
+                said.starts_with(&format!("{what} rules of network {network}: ")),
+                "{said}"
+            );
+            assert!(said.contains("tables not found"), "{said}");
+        }
+        world.expect_bare("no iptables", &pod);
+        assert_eq!(reservations(&world), [""; 0]);
+        assert!(!world.left().rules.is_empty());
+        gc(&world, &[]);
+        world.expect_untouched("iptables is back");
     }
-    world.expect_bare("no iptables", &pod);
-    assert_eq!(reservations(&world), [""; 0]);
-    assert!(!world.left().rules.is_empty());
-    gc(&world, &[]);
-    world.expect_untouched("iptables is back");
 }
 
 /// A reservation that cannot be removed is told of, and the others are freed.

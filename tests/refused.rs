@@ -259,19 +259,18 @@ fn what_is_not_valid_changes_nothing_on_a_fresh_node() {
 
 #[test]
 fn what_is_not_valid_changes_nothing_on_a_node_in_use() {
-    let Some(world) = World::new("refused-used") else {
-        return;
-    };
-    let base = &world.configs()[0];
-    let pod = world.node.pod("pod");
-    for refusal in all() {
-        refuse(&world.node, &pod, base, &refusal);
-        world.expect_bare(&refusal.case(), &pod);
-        world.expect_untouched(&refusal.case());
+    for world in World::of_each_family("refused-used") {
+        let base = &world.configs()[0];
+        let pod = world.node.pod("pod");
+        for refusal in all() {
+            refuse(&world.node, &pod, base, &refusal);
+            world.expect_bare(&refusal.case(), &pod);
+            world.expect_untouched(&refusal.case());
+        }
+        let pod = world.pod("pod-of-then");
+        world.del("at the end", &pod.1, &pod.0, &[]);
+        world.expect_untouched("at the end");
     }
-    let pod = world.pod("pod-of-then");
-    world.del("at the end", &pod.1, &pod.0, &[]);
-    world.expect_untouched("at the end");
 }
 
 #[test]

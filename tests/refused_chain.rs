@@ -362,31 +362,30 @@ fn a_place_where_nothing_can_be_shaped() {
 /// What a runtime does: ADD until one plugin refuses, then DEL of all.
 #[test]
 fn a_chain_that_fails_half_way_is_taken_back_by_del() {
-    let Some(world) = World::new("refused-half") else {
-        return;
-    };
-    let port = |host_port: u32| json!({ "hostPort": host_port, "containerPort": 80 });
-    let table = [
-        (
-            "portmap",
-            json!({ "portMappings": [port(9080), port(70000)] }),
-        ),
-        (
-            "bandwidth",
-            json!({
-                "portMappings": [port(9080)],
-                "bandwidth": { "ingressRate": 8000, "ingressBurst": 8000, "egressRate": 8000 }
-            }),
-        ),
-    ];
-    for (plugin, asked) in table {
-        let pod = world.node.pod(plugin);
-        let error = world.node.add(&world.list, &pod, asked).unwrap_err();
-        let named = format!("plugin type=\"{plugin}\" failed (add): ");
-        assert!(error.msg.starts_with(&named), "{error}");
-        assert_eq!(error.code, 7, "{error}");
-        world.node.del(&world.list, &pod).unwrap();
-        world.expect_bare(plugin, &pod);
-        world.expect_untouched(plugin);
+    for world in World::of_each_family("refused-half") {
+        let port = |host_port: u32| json!({ "hostPort": host_port, "containerPort": 80 });
+        let table = [
+            (
+                "portmap",
+                json!({ "portMappings": [port(9080), port(70000)] }),
+            ),
+            (
+                "bandwidth",
+                json!({
+                    "portMappings": [port(9080)],
+                    "bandwidth": { "ingressRate": 8000, "ingressBurst": 8000, "egressRate": 8000 }
+                }),
+            ),
+        ];
+        for (plugin, asked) in table {
+            let pod = world.node.pod(plugin);
+            let error = world.node.add(&world.list, &pod, asked).unwrap_err();
+            let named = format!("plugin type=\"{plugin}\" failed (add): ");
+            assert!(error.msg.starts_with(&named), "{error}");
+            assert_eq!(error.code, 7, "{error}");
+            world.node.del(&world.list, &pod).unwrap();
+            world.expect_bare(plugin, &pod);
+            world.expect_untouched(plugin);
+        }
     }
 }

@@ -38,37 +38,35 @@ fn refuse(world: &World, config: &Value, env: &[(&str, &str)], code: u64, words:
 
 #[test]
 fn an_address_that_cannot_be_given() {
-    let Some(world) = World::new("refused-ip") else {
-        return;
-    };
-    let other = tests::address(&world.other_result).to_string();
-    let asked = |ip: &str| format!("IP={ip};IgnoreUnknown=1");
-    let full = json!({ "rangeStart": other, "rangeEnd": other });
-    let none_left = format!("no IP addresses available in range set: {other}-{other}");
-    refuse(&world, &with_ipam(&world, &full), &[], 102, &[&none_left]);
+    for world in World::of_each_family("refused-ip") {
+        let other = tests::address(&world.other_result).to_string();
+        let asked = |ip: &str| format!("IP={ip};IgnoreUnknown=1");
+        let full = json!({ "rangeStart": other, "rangeEnd": other });
+        let none_left = format!("no IP addresses available in range set: {other}-{other}");
+        refuse(&world, &with_ipam(&world, &full), &[], 102, &[&none_left]);
 
-    let plain = with_ipam(&world, &json!({}));
-    let args = |ip: &str, words: &[&str]| {
-        refuse(&world, &plain, &[("CNI_ARGS", &asked(ip))], 102, words);
-        let runtime = json!({ "ips": [format!("{ip}/24")] });
-        let config = with(&plain, "runtimeConfig", &runtime);
-        refuse(&world, &config, &[], 102, words);
-        let config = with(&plain, "args", &json!({ "cni": { "ips": [ip] } }));
-        refuse(&world, &config, &[], 102, words);
-    };
-    let taken = format!("requested IP address {other} is not available in range set 10.244.0.1-");
-    args(&other, &[&taken, "container \"other\""]);
-    args(
-        "10.244.0.1",
-        &["requested ip 10.244.0.1 is subnet's gateway"],
-    );
-    args(
-        "10.9.0.9",
-        &["failed to allocate all requested IPs: 10.9.0.9"],
-    );
+        let plain = with_ipam(&world, &json!({}));
+        let args = |ip: &str, words: &[&str]| {
+            refuse(&world, &plain, &[("CNI_ARGS", &asked(ip))], 102, words);
+            let runtime = json!({ "ips": [format!("{ip}/24")] });
+            let config = with(&plain, "runtimeConfig", &runtime);
+            refuse(&world, &config, &[], 102, words);
+            let config = with(&plain, "args", &json!({ "cni": { "ips": [ip] } }));
+            refuse(&world, &config, &[], 102, words);
+        };
+        let gateway = &world.family().expand("$GATEWAY");
+        let taken =
+            format!("requested IP address {other} is not available in range set {gateway}-");
+        args(&other, &[&taken, "container \"other\""]);
+        let says = format!("requested ip {gateway} is subnet's gateway");
+        args(gateway, &[&says]);
+        let far = world.family().pick("10.9.0.9", "fd09::9");
+        let says = format!("failed to allocate all requested IPs: {far}");
+        args(far, &[&says]);
 
-    let invalid = [("CNI_ARGS", "IP=nowhere;IgnoreUnknown=1")];
-    refuse(&world, &plain, &invalid, 4, &["CNI_ARGS", "nowhere"]);
+        let invalid = [("CNI_ARGS", "IP=nowhere;IgnoreUnknown=1")];
+        refuse(&world, &plain, &invalid, 4, &["CNI_ARGS", "nowhere"]);
+    }
 }
 
 #[test]

@@ -21,62 +21,60 @@ fn connected(world: &World, pod: &Pod) -> Vec<Value> {
 
 #[test]
 fn without_iptables() {
-    let Some(world) = World::new("tools-missing") else {
-        return;
-    };
-    let add = |config: &Value, pod: &Pod| {
-        let process = without_tools(world.node.bin.join(kind(config)));
-        world.node.call_as(process, "ADD", pod, config, NO_PATH)
-    };
-    let bare = world.node.pod("bare");
-    // Else the node's nftables would do.
-    let masquerade = &with(&world.configs()[0], "ipMasqBackend", &json!("iptables"));
-    let refused = add(masquerade, &bare);
-    refused.expect_refused("bridge", 100, &["ipMasq: true", "iptables not found"]);
-    world.expect_bare("bridge", &bare);
-    world.expect_untouched("bridge");
+    for world in World::of_each_family("tools-missing") {
+        let add = |config: &Value, pod: &Pod| {
+            let process = without_tools(world.node.bin.join(kind(config)));
+            world.node.call_as(process, "ADD", pod, config, NO_PATH)
+        };
+        let bare = world.node.pod("bare");
+        // Else the node's nftables would do.
+        let masquerade = &with(&world.configs()[0], "ipMasqBackend", &json!("iptables"));
+        let refused = add(masquerade, &bare);
+        refused.expect_refused("bridge", 100, &["ipMasq: true", "iptables not found"]);
+        world.expect_bare("bridge", &bare);
+        world.expect_untouched("bridge");
 
-    let pod = world.node.pod("pod");
-    let mut configs = connected(&world, &pod);
-    configs[1] = with(&configs[1], "backend", &json!("iptables"));
-    let before = world.snapshot();
-    let refused = add(&configs[1], &pod);
-    let words = ["cannot map ports", "iptables not found"];
-    refused.expect_refused("portmap", 100, &words);
-    assert_eq!(world.snapshot(), before);
+        let pod = world.node.pod("pod");
+        let mut configs = connected(&world, &pod);
+        configs[1] = with(&configs[1], "backend", &json!("iptables"));
+        let before = world.snapshot();
+        let refused = add(&configs[1], &pod);
+        let words = ["cannot map ports", "tables not found"];
+        refused.expect_refused("portmap", 100, &words);
+        assert_eq!(world.snapshot(), before);
 
-    // Who needs none misses none.
-    add(&with(&configs[1], "runtimeConfig", &Value::Null), &pod).ok();
-    world.del("portmap", &configs, &pod, &[]);
-    let plain = with(masquerade, "ipMasq", &Value::Null);
-    add(&plain, &bare).ok();
-    world.del("bridge", &[plain], &bare, &[]);
-    world.expect_untouched("without rules");
+        // Who needs none misses none.
+        add(&with(&configs[1], "runtimeConfig", &Value::Null), &pod).ok();
+        world.del("portmap", &configs, &pod, &[]);
+        let plain = with(masquerade, "ipMasq", &Value::Null);
+        add(&plain, &bare).ok();
+        world.del("bridge", &[plain], &bare, &[]);
+        world.expect_untouched("without rules");
+    }
 }
 
 /// iptables answers, and takes no change: its message and status are told, and all that was made
 /// before is taken back. Status 4 is "try again", which does not help here.
 #[test]
 fn iptables_that_refuses() {
-    let Some(world) = World::new("tools-broken") else {
-        return;
-    };
-    for status in [1, 2, 3, 4] {
-        let script = format!(
-            "case $0 in *-restore) cat > /dev/null; echo 'no luck' >&2; exit {status};; esac\n\
-             exec $real \"$@\""
-        );
-        let folder = world.node.folder().join(format!("status{status}"));
-        let folder = replace_iptables(&folder, &script).display().to_string();
-        refuse_with(&world, &folder, &["no luck", &format!("status {status}")]);
-    }
-    for (name, script) in [
-        ("all", "echo 'no luck' >&2; exit 1"),
-        ("killed", "echo 'no luck' >&2; kill -9 $$"),
-    ] {
-        let folder = world.node.folder().join(name);
-        let folder = replace_iptables(&folder, script).display().to_string();
-        refuse_with(&world, &folder, &["no luck"]);
+    for world in World::of_each_family("tools-broken") {
+        for status in [1, 2, 3, 4] {
+            let script = format!(
+                "case $0 in *-restore) cat > /dev/null; echo 'no luck' >&2; exit {status};; esac\n\
+                 exec $real \"$@\""
+            );
+            let folder = world.node.folder().join(format!("status{status}"));
+            let folder = replace_iptables(&folder, &script).display().to_string();
+            refuse_with(&world, &folder, &["no luck", &format!("status {status}")]);
+        }
+        for (name, script) in [
+            ("all", "echo 'no luck' >&2; exit 1"),
+            ("killed", "echo 'no luck' >&2; kill -9 $$"),
+        ] {
+            let folder = world.node.folder().join(name);
+            let folder = replace_iptables(&folder, script).display().to_string();
+            refuse_with(&world, &folder, &["no luck"]);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use cni::runtime::NetworkList;
 use lab::Namespace;
 use serde_json::Value;
 
-use crate::{Node, Pod};
+use crate::{Family, Node, Pod};
 
 /// How long the kernel may take to make good again what was mended: a link's carrier is told of up
 /// to a second later.
@@ -30,7 +30,8 @@ pub struct Attached {
 /// Something that can go wrong: its name, the shell lines that do it, those that put it back, and
 /// what CHECK must say between. In all but the name, `$VETH` is the host veth, `$IFB` the ifb,
 /// `$BRIDGE_MAC` and `$POD_MAC` the bridge's and the pod's MAC, `$STORE` the folder of the network's
-/// reservations.
+/// reservations, `$NETWORK` its name; and the words of [`Family::expand`] are those of the pod's
+/// first address.
 pub type Damage<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 /// Runs shell lines in a namespace, up to the first that fails; what they print.
@@ -81,6 +82,14 @@ impl Attached {
             .check()
             .unwrap_or_else(|error| panic!("{label}: {error}"));
         Some(attached)
+    }
+
+    /// As [`Attached::new`] with nothing changed or asked for, one after the other: with the conflist
+    /// of each family.
+    pub fn of_each_family(label: &str) -> impl Iterator<Item = Attached> {
+        Family::ALL
+            .into_iter()
+            .filter_map(move |family| Attached::new(label, family.conflist(), &[], &Value::Null))
     }
 
     /// The name of the host's end of the veth pair.
@@ -135,6 +144,8 @@ impl Attached {
     /// The text with what `$VETH` and the like stand for.
     pub fn expand(&self, text: &str) -> String {
         let store = self.node.data.join(&self.list.name);
+        let family = Family::of(self.result.ips[0].address.addr());
+        let text = family.expand(&text.replace("$NETWORK", &self.list.name));
         text.replace("$BRIDGE_MAC", &self.result.interfaces[0].mac)
             .replace("$POD_MAC", &self.result.interfaces[2].mac)
             .replace("$VETH", self.veth())

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use lab::{Lab, Namespace, Snapshot};
 use serde_json::Value;
 
-use crate::{Answer, plugin_folder};
+use crate::{Answer, Family, plugin_folder};
 
 /// A namespace that is a node, with a `CNI_PATH` and a store of its own.
 #[derive(Debug)]
@@ -84,23 +84,29 @@ impl Node {
         can
     }
 
-    /// An outside host `192.0.2.1`, joined to the node's uplink `eth0`, `192.0.2.10`.
+    /// An outside host, 192.0.2.1 and 2001:db8::1, joined to the node's uplink `eth0`, 192.0.2.10
+    /// and 2001:db8::10.
     pub fn outside(&self) -> Namespace {
+        self.outside_of(&Family::ALL)
+    }
+
+    /// As [`Node::outside`], with addresses of these families alone.
+    pub fn outside_of(&self, families: &[Family]) -> Namespace {
         let outside = self.namespace("outside");
+        let nets = |v4: &str, v6: &str| -> Vec<IpNet> {
+            let of_each = families.iter().map(|family| family.pick(v4, v6));
+            of_each.map(|text| text.parse().unwrap()).collect()
+        };
+        let (node, host) = (
+            nets("192.0.2.10/24", "2001:db8::10/64"),
+            nets("192.0.2.1/24", "2001:db8::1/64"),
+        );
         let end = |namespace, addresses| lab::End {
             namespace,
             link: "eth0",
             addresses,
         };
-        let net = |text: &str| -> IpNet { text.parse().unwrap() };
-        lab::connect(
-            end(
-                &self.namespace,
-                &[net("192.0.2.10/24"), net("2001:db8::10/64")],
-            ),
-            end(&outside, &[net("192.0.2.1/24"), net("2001:db8::1/64")]),
-        )
-        .unwrap();
+        lab::connect(end(&self.namespace, &node), end(&outside, &host)).unwrap();
         outside
     }
 

@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 
 use crate::by_hand::{kind, with};
 use crate::tools::legacy_path;
-use crate::{Answer, Node, Pod};
-
-/// The node's address on the outside host's network.
-const NODE: [u8; 4] = [192, 0, 2, 10];
+use crate::{Answer, Family, Node, Pod};
 
 /// A node that has served a pod which is gone, and serves one which stays.
 #[derive(Debug)]
@@ -36,6 +33,23 @@ impl World {
     /// machine cannot make one.
     pub fn new(label: &str) -> Option<World> {
         World::of(Node::new(label)?, "10-k8nd.conflist")
+    }
+
+    /// The same where nobody has an IPv4 address, but of its loopback.
+    pub fn ipv6(label: &str) -> Option<World> {
+        let node = Node::new(label)?;
+        let list = node.conflist(Family::V6.conflist());
+        let outside = node.outside_of(&[Family::V6]);
+        Some(World::beside(outside, node, list))
+    }
+
+    /// [`World::new`] and [`World::ipv6`], one after the other.
+    pub fn of_each_family(label: &str) -> impl Iterator<Item = World> {
+        let make = move |family: Family| match family {
+            Family::V4 => World::new(label),
+            Family::V6 => World::ipv6(&format!("{label}-6")),
+        };
+        Family::ALL.into_iter().filter_map(make)
     }
 
     /// The same with an address of both families.
@@ -84,7 +98,10 @@ impl World {
     }
 
     fn of_list(node: Node, list: NetworkList) -> Option<World> {
-        let outside = node.outside();
+        Some(World::beside(node.outside(), node, list))
+    }
+
+    fn beside(outside: Namespace, node: Node, list: NetworkList) -> World {
         let configs = node.configs(&list, &asked(7000));
         // What all pods share comes with the first.
         let gone = node.pod("gone");
@@ -101,7 +118,7 @@ impl World {
             other.namespace.serve_udp(at(53)).unwrap(),
         ];
         let before = node.snapshot(&list.name);
-        Some(World {
+        World {
             node,
             list,
             outside,
@@ -110,7 +127,7 @@ impl World {
             other_configs,
             before,
             _servers: servers,
-        })
+        }
     }
 
     /// The configurations of the whole chain, for a pod that has host ports 9080/tcp and 9053/udp
@@ -138,6 +155,11 @@ impl World {
             assert_eq!(answer.status, 0, "{case}: {answer:?}");
             assert_eq!(answer.stdout, "", "{case}");
         }
+    }
+
+    /// The family of the pods' first address.
+    pub fn family(&self) -> Family {
+        Family::of(address(&self.other_result))
     }
 
     /// What the node holds now.
@@ -174,7 +196,7 @@ impl World {
                 .call(kind(&config), "CHECK", &self.other, &config, &[]);
             assert_eq!(check.status, 0, "{case}: the other pod: {check:?}");
         }
-        let at = |port| SocketAddr::from((NODE, port));
+        let at = |port| SocketAddr::new(self.family().node(), port);
         let tcp = self.outside.ask_tcp(at(8080));
         let udp = self.outside.ask_udp(at(8053));
         for seen in [tcp, udp] {
