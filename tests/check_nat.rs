@@ -3,24 +3,38 @@
 // What helps a test fails as the test does.
 #![allow(clippy::unwrap_used)]
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use lab::Namespace;
 use serde_json::{Value, json};
-use tests::{Attached, Damage, eventually, expect_none, port, port_at};
+use tests::{Attached, Damage, Family, at, eventually, expect_none, port, port_at};
 
 const IPV4: &str = "10-k8nd.conflist";
 const DUAL: &str = "20-dual-stack.conflist";
-/// Of both families: what lists a table and what restores it.
-const FAMILIES: [(&str, &str); 2] = [
-    ("iptables-save", "iptables-restore"),
-    ("ip6tables-save", "ip6tables-restore"),
-];
+
+/// What lists a table, and what restores it.
+fn tools(family: Family) -> (&'static str, &'static str) {
+    family.pick(
+        ("iptables-save", "iptables-restore"),
+        ("ip6tables-save", "ip6tables-restore"),
+    )
+}
 
 /// Host ports of two protocols, with and without a host address.
 fn ports() -> Value {
-    let bound = port_at("192.0.2.10", 8443, 443, "tcp");
+    ports_of(Family::V4)
+}
+
+/// The same with a host address of the family.
+fn ports_of(family: Family) -> Value {
+    let bound = port_at(&family.node().to_string(), 8443, 443, "tcp");
     json!({ "portMappings": [port(8080, 80, "tcp"), port(5353, 53, "udp"), bound] })
+}
+
+/// A pod with these ports on a node that has no other family.
+fn attached(label: &str, family: Family) -> Option<Attached> {
+    Attached::new(label, family.conflist(), &[], &ports_of(family))
 }
 
 /// More than one rule can name.
@@ -76,7 +90,7 @@ fn every_line_counts(label: &str, conflist: &str, changes: &[(&str, Value)], ask
     };
     let mut failed = Vec::new();
     let mut rules = 0;
-    for family in FAMILIES {
+    for family in Family::ALL.map(tools) {
         let whole = saved(&attached.node.namespace, family.0);
         for line in whole {
             let again = match line.split_once(' ') {
@@ -102,8 +116,10 @@ fn every_line_counts(label: &str, conflist: &str, changes: &[(&str, Value)], ask
 }
 
 #[test]
-fn every_line_of_an_ipv4_pod() {
-    every_line_counts("lines", IPV4, &[], &ports());
+fn every_line_of_a_pod_of_one_family() {
+    for family in Family::ALL {
+        every_line_counts("lines", family.conflist(), &[], &ports_of(family));
+    }
 }
 
 #[test]
@@ -136,35 +152,51 @@ fn every_line_of_other_ways_to_masquerade() {
     }
 }
 
-#[test]
-fn a_changed_rule() {
-    let Some(attached) = Attached::new("changed", IPV4, &[], &ports()) else {
-        return;
+/// What is replaced by what in the table, and who notices.
+fn changes(family: Family) -> Vec<(String, String, &'static str)> {
+    let dnat = |ip: &str, port: u16| {
+        let at = SocketAddr::new(at(&family.expand(ip)), port);
+        format!("--to-destination {at}")
     };
-    let node = &attached.node.namespace;
-    let dnat = "--to-destination 10.244.0.2:80";
-    // What is replaced by what in the table, and who notices.
-    let table = [
-        (dnat, "--to-destination 10.244.0.3:80", "portmap"),
-        (dnat, "--to-destination 10.244.0.2:81", "portmap"),
+    let host = family.pick("32", "128");
+    let node = family.node();
+    let of_both = [
+        (dnat("$IP", 80), dnat("$NINTH", 80), "portmap"),
+        (dnat("$IP", 80), dnat("$IP", 81), "portmap"),
+        (
+            format!("-d {node}/{host}"),
+            format!("-d {}/{host}", family.pick("192.0.2.11", "2001:db8::11")),
+            "portmap",
+        ),
+        (
+            format!("-s $IP/{host}"),
+            format!("-s $NINTH/{host}"),
+            "bridge",
+        ),
+        (
+            "-d $NET -m comment".to_owned(),
+            "-d $PODS -m comment".to_owned(),
+            "bridge",
+        ),
+        (
+            format!("! -d {}", family.pick("224.0.0.0/4", "ff00::/8")),
+            format!("! -d {}", family.pick("10.0.0.0/8", "fd00::/8")),
+            "bridge",
+        ),
+    ];
+    let plain = [
         (
             "-p tcp -m tcp --dport 8080 -j DNAT",
             "-p tcp -m tcp --dport 8081 -j DNAT",
             "portmap",
         ),
         ("--dports 8080,8443", "--dports 8443", "portmap"),
-        ("-d 192.0.2.10/32", "-d 192.0.2.11/32", "portmap"),
         (
             "--set-xmark 0x2000/0x2000",
             "--set-xmark 0x4000/0x4000",
             "portmap",
         ),
         ("--mark 0x2000/0x2000", "--mark 0x4000/0x4000", "portmap"),
-        (
-            "-s 127.0.0.1/32 -p udp",
-            "-s 127.0.0.2/32 -p udp",
-            "portmap",
-        ),
         (
             "-A PREROUTING -m addrtype --dst-type LOCAL",
             "-A PREROUTING",
@@ -180,92 +212,107 @@ fn a_changed_rule() {
             "requiring masquerade\" -j ACCEPT",
             "portmap",
         ),
-        ("-s 10.244.0.2/32", "-s 10.244.0.3/32", "bridge"),
-        (
-            "-d 10.244.0.0/24 -m comment",
-            "-d 10.244.0.0/16 -m comment",
-            "bridge",
-        ),
         (r#"\"" -j MASQUERADE"#, r#"\"" -j ACCEPT"#, "bridge"),
-        ("! -d 224.0.0.0/4", "! -d 10.0.0.0/8", "bridge"),
+        (
+            "-s 127.0.0.1/32 -p udp",
+            "-s 127.0.0.2/32 -p udp",
+            "portmap",
+        ),
     ];
-    let whole = saved(node, "iptables-save").join("\n");
-    let mut failed = Vec::new();
-    for (from, to, plugin) in table {
-        let changed = whole.replacen(from, to, 1);
-        assert_ne!(changed, whole, "{from:?} is not in the table:\n{whole}");
-        restore(node, "iptables-restore", &[changed]);
-        let noticed = attached.noticed_by(plugin, "");
-        failed.extend(
-            noticed
-                .err()
-                .map(|error| format!("{from:?} to {to:?}: {error}")),
-        );
-        restore(node, "iptables-restore", std::slice::from_ref(&whole));
-    }
-    expect_none(failed);
-    attached.check().unwrap();
+    // There is nothing like it for ::1.
+    let plain = &plain[..family.pick(9, 8)];
+    let plain = plain
+        .iter()
+        .map(|(from, to, plugin)| ((*from).to_owned(), (*to).to_owned(), *plugin));
+    let all = of_both.into_iter().chain(plain);
+    all.map(|(from, to, plugin)| (family.expand(&from), family.expand(&to), plugin))
+        .collect()
 }
 
 #[test]
-fn the_order_of_an_attachment_s_rules() {
-    let Some(attached) = Attached::new("order", IPV4, &[], &ports()) else {
-        return;
-    };
-    let node = &attached.node.namespace;
-    let whole = saved(node, "iptables-save");
-    let chain = |prefix: &str| {
-        let in_it = |line: &&String| line.starts_with(&format!("-A {prefix}"));
-        whole
-            .iter()
-            .find(in_it)
-            .unwrap()
-            .split(' ')
-            .nth(1)
-            .unwrap()
-            .to_owned()
-    };
-    let masquerade = whole
-        .iter()
-        .find(|line| line.contains("-s 10.244.0.2/32 "))
-        .unwrap();
-    let masquerade = masquerade.rsplit_once(' ').unwrap().1;
-    for (plugin, chain) in [("bridge", masquerade), ("portmap", &chain("CNI-DN-"))] {
-        let insert = format!("iptables -t nat -I {chain} -j RETURN");
-        let delete = format!("iptables -t nat -D {chain} -j RETURN");
-        let table: &[Damage] = &[("a rule in front", &insert, &delete, chain)];
-        attached.expect_noticed(plugin, node, table);
-        // The same rules, back to front.
-        let mut turned = whole.clone();
-        let of_it = |line: &String| line.starts_with(&format!("-A {chain} "));
-        let places: Vec<_> = (0..turned.len()).filter(|at| of_it(&turned[*at])).collect();
-        for (place, other) in places.iter().zip(places.iter().rev()) {
-            turned[*place].clone_from(&whole[*other]);
+fn a_changed_rule() {
+    for family in Family::ALL {
+        let Some(attached) = attached("changed", family) else {
+            return;
+        };
+        let node = &attached.node.namespace;
+        let (save, load) = tools(family);
+        let whole = saved(node, save).join("\n");
+        let mut failed = Vec::new();
+        for (from, to, plugin) in changes(family) {
+            let changed = whole.replacen(&from, &to, 1);
+            assert_ne!(changed, whole, "{from:?} is not in the table:\n{whole}");
+            restore(node, load, &[changed]);
+            let noticed = attached.noticed_by(plugin, "").err();
+            failed.extend(noticed.map(|error| format!("{from:?} to {to:?}: {error}")));
+            restore(node, load, std::slice::from_ref(&whole));
         }
-        restore(node, "iptables-restore", &turned);
-        attached.noticed_by(plugin, chain).unwrap();
-        restore(node, "iptables-restore", &whole);
+        expect_none(failed);
         attached.check().unwrap();
     }
 }
 
 #[test]
-fn a_flushed_table_and_route_localnet() {
-    let Some(attached) = Attached::new("flush", IPV4, &[], &ports()) else {
+fn the_order_of_an_attachment_s_rules() {
+    for family in Family::ALL {
+        let Some(attached) = attached("order", family) else {
+            return;
+        };
+        let node = &attached.node.namespace;
+        let (save, load) = tools(family);
+        let tool = family.pick("iptables", "ip6tables");
+        let whole = saved(node, save);
+        let find = |part: &str| whole.iter().find(|line| line.contains(part)).unwrap();
+        let source = family.expand(family.pick("-s $IP/32 ", "-s $IP/128 "));
+        let masquerade = find(&source).rsplit_once(' ').unwrap().1;
+        let ports = find("-A CNI-DN-").split(' ').nth(1).unwrap();
+        for (plugin, chain) in [("bridge", masquerade), ("portmap", ports)] {
+            let insert = format!("{tool} -t nat -I {chain} -j RETURN");
+            let delete = format!("{tool} -t nat -D {chain} -j RETURN");
+            let table: &[Damage] = &[("a rule in front", &insert, &delete, chain)];
+            attached.expect_noticed(plugin, node, table);
+            // The same rules, back to front.
+            let mut turned = whole.clone();
+            let of_it = |line: &String| line.starts_with(&format!("-A {chain} "));
+            let places: Vec<_> = (0..turned.len()).filter(|at| of_it(&turned[*at])).collect();
+            for (place, other) in places.iter().zip(places.iter().rev()) {
+                turned[*place].clone_from(&whole[*other]);
+            }
+            restore(node, load, &turned);
+            attached.noticed_by(plugin, chain).unwrap();
+            restore(node, load, &whole);
+            attached.check().unwrap();
+        }
+    }
+}
+
+/// As a firewall manager's reload does.
+#[test]
+fn a_flushed_table() {
+    for family in Family::ALL {
+        let Some(attached) = attached("flush", family) else {
+            return;
+        };
+        let node = &attached.node.namespace;
+        let (save, load) = tools(family);
+        let whole = saved(node, save);
+        restore(node, load, &[]);
+        attached.noticed_by("bridge", "not found").unwrap();
+        restore(node, load, &whole);
+        eventually(|| attached.check()).unwrap();
+    }
+}
+
+#[test]
+fn route_localnet() {
+    let Some(attached) = attached("localnet", Family::V4) else {
         return;
     };
-    let node = &attached.node.namespace;
     let table: &[Damage] = &[(
         "route_localnet off",
         "echo 0 > /proc/sys/net/ipv4/conf/cni0/route_localnet",
         "echo 1 > /proc/sys/net/ipv4/conf/cni0/route_localnet",
         "sysctl net/ipv4/conf/cni0/route_localnet is 0, not 1",
     )];
-    attached.expect_noticed("portmap", node, table);
-    let whole = saved(node, "iptables-save");
-    // As a firewall manager's reload does.
-    restore(node, "iptables-restore", &[]);
-    attached.noticed_by("bridge", "not found").unwrap();
-    restore(node, "iptables-restore", &whole);
-    eventually(|| attached.check()).unwrap();
+    attached.expect_noticed("portmap", &attached.node.namespace, table);
 }

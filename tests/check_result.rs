@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use tests::{Attached, Damage, Node, expect_none, kind, sh, with};
-
-const IPV4: &str = "10-k8nd.conflist";
+use tests::{Attached, Damage, Family, Node, expect_none, kind, sh, with};
 
 fn asked() -> Value {
     json!({
@@ -19,9 +17,16 @@ fn asked() -> Value {
 }
 
 /// Of the version in which results tell of an MTU and of a route's table.
-fn attached(label: &str) -> Option<Attached> {
+fn attached(label: &str, family: Family) -> Option<Attached> {
     let version = ("", json!({ "cniVersion": "1.1.0" }));
-    Attached::new(label, IPV4, &[version], &asked())
+    Attached::new(label, family.conflist(), &[version], &asked())
+}
+
+/// One family after the other.
+fn of_each_family(label: &str) -> impl Iterator<Item = Attached> {
+    Family::ALL
+        .into_iter()
+        .filter_map(move |family| attached(label, family))
 }
 
 /// The MAC of nobody.
@@ -29,7 +34,7 @@ const MAC: &str = "02:00:00:00:00:77";
 /// What CHECK says of a host veth that the result does not tell.
 const NO_VETH: &str = "CNI veth created for bridge cni0 was not found";
 /// A result's place (a JSON pointer), what is there instead, and the plugin that notices, with
-/// which code and words.
+/// which code and words; in both [`Family::expand`]'s words.
 const TOLD: [(&str, &str, &str, u64, &str); 21] = [
     ("", "null", "bridge", 7, "Required prevResult missing"),
     ("", "null", "portmap", 7, "Required prevResult missing"),
@@ -69,33 +74,21 @@ const TOLD: [(&str, &str, &str, u64, &str); 21] = [
         "interface eth0 has mtu 1500, not 1400",
     ),
     ("/interfaces/0/mac", MAC, "bridge", 101, MAC),
-    (
-        "/ips/0/address",
-        "10.244.0.3/24",
-        "bridge",
-        101,
-        "10.244.0.3",
-    ),
-    (
-        "/ips/0/address",
-        "10.244.0.3/24",
-        "portmap",
-        101,
-        "10.244.0.3",
-    ),
+    ("/ips/0/address", "$NINTH/$LEN", "bridge", 101, "$NINTH"),
+    ("/ips/0/address", "$NINTH/$LEN", "portmap", 101, "$NINTH"),
     (
         "/routes/0/dst",
-        "10.200.0.0/16",
+        "$FAR",
         "bridge",
         101,
-        "10.200.0.0/16 via 10.244.0.1} not found",
+        "$FAR via $GATEWAY} not found",
     ),
     (
         "/routes/1",
-        r#"{ "dst": "::/0" }"#,
+        r#"{ "dst": "$OTHERS" }"#,
         "bridge",
         101,
-        "Route {::/0} not found",
+        "Route {$OTHERS} not found",
     ),
     (
         "/interfaces/3/name",
@@ -122,33 +115,31 @@ const TOLD: [(&str, &str, &str, u64, &str); 21] = [
 
 #[test]
 fn a_result_that_is_missing_or_another_s() {
-    let Some(attached) = attached("result") else {
-        return;
-    };
-    let node = &attached.node;
-    let result = attached.result.to_json(attached.list.cni_version).unwrap();
-    let configs = node.configs(&attached.list, &asked());
-    let mut failed = Vec::new();
-    for (place, value, plugin, code, says) in TOLD {
-        let mut told = result.clone();
-        let value = serde_json::from_str(value).unwrap_or(json!(value));
-        *told.pointer_mut(place).unwrap() = value;
-        let config = configs
-            .iter()
-            .find(|config| kind(config) == plugin)
-            .unwrap();
-        let config = with(config, "prevResult", &told);
-        let answer = node.call(plugin, "CHECK", &attached.pod, config, &[]);
-        if answer.status != 1 || answer.error().0 != code || !answer.error().1.contains(says) {
-            failed.push(format!("{plugin} with {place} {told}: {answer:?}"));
+    for attached in of_each_family("result") {
+        let node = &attached.node;
+        let result = attached.result.to_json(attached.list.cni_version).unwrap();
+        let configs = node.configs(&attached.list, &asked());
+        let mut failed = Vec::new();
+        for (place, value, plugin, code, says) in TOLD {
+            let (value, says) = (attached.expand(value), attached.expand(says));
+            let mut told = result.clone();
+            let value = serde_json::from_str(&value).unwrap_or(json!(value));
+            *told.pointer_mut(place).unwrap() = value;
+            let mut configs = configs.iter();
+            let config = configs.find(|config| kind(config) == plugin).unwrap();
+            let config = with(config, "prevResult", &told);
+            let answer = node.call(plugin, "CHECK", &attached.pod, config, &[]);
+            if answer.status != 1 || answer.error().0 != code || !answer.error().1.contains(&says) {
+                failed.push(format!("{plugin} with {place} {told}: {answer:?}"));
+            }
         }
+        expect_none(failed);
     }
-    expect_none(failed);
 }
 
 #[test]
 fn a_namespace_that_is_none() {
-    let Some(attached) = attached("netns") else {
+    let Some(attached) = attached("netns", Family::V4) else {
         return;
     };
     let node = &attached.node;
@@ -178,53 +169,51 @@ fn a_namespace_that_is_none() {
     expect_none(failed);
 }
 
+/// What a later plugin does in the pod, and what it then tells at which place of the result. Until
+/// it is told, CHECK notices it.
+const DONE: [(&str, &str, &str, &str); 4] = [
+    (
+        "MAC",
+        "ip link set eth0 address 02:00:00:00:00:77",
+        "/interfaces/2/mac",
+        r#""02:00:00:00:00:77""#,
+    ),
+    (
+        "MTU",
+        "ip link set eth0 mtu 1400",
+        "/interfaces/2/mtu",
+        "1400",
+    ),
+    (
+        "routes",
+        "ip $F route delete $PODS; ip $F route replace default via $NINTH
+         ip $F route add $FAR via $NINTH table 100",
+        "/routes",
+        r#"[{ "dst": "$ALL", "gw": "$NINTH" }, { "dst": "$FAR", "gw": "$NINTH", "table": 100 }]"#,
+    ),
+    ("no routes", "ip $F route delete default", "/routes", "[]"),
+];
+
 #[test]
 fn what_a_later_plugin_told_is_right() {
-    let Some(attached) = attached("told") else {
-        return;
-    };
-    // What a later plugin does in the pod, and what it then tells. Until it is told, CHECK
-    // notices it.
-    type Edit = fn(&mut Value);
-    let table: [(&str, &str, Edit); 4] = [
-        (
-            "MAC",
-            "ip link set eth0 address 02:00:00:00:00:77",
-            |told| {
-                told["interfaces"][2]["mac"] = json!("02:00:00:00:00:77");
-            },
-        ),
-        ("MTU", "ip link set eth0 mtu 1400", |told| {
-            told["interfaces"][2]["mtu"] = json!(1400);
-        }),
-        (
-            "routes",
-            "ip route delete 10.244.0.0/16; ip route replace default via 10.244.0.9
-             ip route add 10.200.0.0/16 via 10.244.0.7 table 100",
-            |told| {
-                told["routes"] = json!([
-                    { "dst": "0.0.0.0/0", "gw": "10.244.0.9" },
-                    { "dst": "10.200.0.0/16", "gw": "10.244.0.7", "table": 100 }
-                ]);
-            },
-        ),
-        ("no routes", "ip route delete default", |told| {
-            told["routes"] = json!([])
-        }),
-    ];
-    for (what, done, edit) in table {
-        sh(&attached.pod.namespace, done);
-        attached.check().expect_err(what);
-        attached.node.tell(&attached.list, &attached.pod, edit);
-        attached
-            .check()
-            .unwrap_or_else(|said| panic!("{what}: {said}"));
+    for attached in of_each_family("told") {
+        for (what, done, place, value) in DONE {
+            sh(&attached.pod.namespace, &attached.expand(done));
+            attached.check().expect_err(what);
+            let value = serde_json::from_str(&attached.expand(value)).unwrap();
+            attached.node.tell(&attached.list, &attached.pod, |told| {
+                *told.pointer_mut(place).unwrap() = value;
+            });
+            attached
+                .check()
+                .unwrap_or_else(|said| panic!("{what}: {said}"));
+        }
     }
 }
 
 #[test]
 fn a_later_plugin_may_add_an_interface() {
-    let Some(attached) = attached("more") else {
+    let Some(attached) = attached("more", Family::V4) else {
         return;
     };
     let sandbox = attached.pod.namespace.path();
@@ -244,60 +233,64 @@ fn a_later_plugin_may_add_an_interface() {
     attached.check().unwrap();
 }
 
+/// What others do in the pod.
+const IN_POD: [&str; 12] = [
+    "ip address add $IP0/$LEN dev eth0 $NODAD",
+    "ip address add 10.99.0.2/24 dev eth0",
+    "ip address add fd00::7/64 dev eth0",
+    "ip $F route add $FAR via $GATEWAY",
+    "ip $F route add default via $NINTH metric 50",
+    "ip $F route append default via $NINTH",
+    "ip $F rule add from $IP table 100",
+    "ip link add eth1 type bridge; ip link set eth1 up",
+    "tc qdisc add dev eth0 root pfifo",
+    "echo 0 > /proc/sys/net/ipv4/conf/eth0/arp_notify",
+    "echo 0 > /proc/sys/net/ipv6/conf/eth0/ndisc_notify",
+    "$TABLES -t nat -A POSTROUTING -j ACCEPT",
+];
+
+/// What they do on the node.
+const ON_NODE: [&str; 18] = [
+    "ip address add 10.100.0.1/24 dev cni0",
+    "ip address add fd00::1/64 dev cni0",
+    "ip link set $VETH address 02:00:00:00:00:78",
+    "ip link set $VETH txqueuelen 77",
+    "ip link property add dev $VETH altname pod-of-others",
+    "ip link add ifb9 type ifb; ip link set ifb9 up",
+    "tc qdisc add dev cni0 root pfifo",
+    "tc qdisc add dev eth0 root tbf rate 1mbit burst 10kb latency 25ms",
+    "tc filter add dev $VETH parent ffff: protocol ip pref 9 u32 match u32 0 0 flowid 1:2",
+    "ip route add 10.97.0.0/16 via 192.0.2.1",
+    "$TABLES -A FORWARD -s $IP -j ACCEPT",
+    "$TABLES -t nat -I POSTROUTING -s $FAR -j ACCEPT",
+    "$TABLES -t nat -I PREROUTING -p tcp --dport 1 -j ACCEPT",
+    "$TABLES -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 1 -j RETURN",
+    "$TABLES -t nat -I CNI-HOSTPORT-SETMARK -p sctp -j RETURN",
+    "$TABLES -t nat -N OTHERS; $TABLES -t nat -A OTHERS -j RETURN",
+    "echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
+    "printf 'other\\r\\neth0' > $STORE/$NINTH",
+];
+
 #[test]
 fn additions_of_others_are_fine() {
-    let Some(attached) = attached("others") else {
-        return;
-    };
-    let node = &attached.node;
-    let _outside = node.outside();
-    let list = &attached.list;
-    let neighbour = node.pod("neighbour");
-    node.add(list, &neighbour, asked()).unwrap();
-    attached.check().unwrap();
-    let in_pod = [
-        "ip address add 10.244.0.200/24 dev eth0",
-        "ip address add 10.99.0.2/24 dev eth0",
-        "ip address add fd00::7/64 dev eth0",
-        "ip route add 10.98.0.0/16 via 10.244.0.1",
-        "ip route add default via 10.244.0.9 metric 50",
-        "ip route append default via 10.244.0.8",
-        "ip rule add from 10.244.0.2 table 100",
-        "ip link add eth1 type bridge; ip link set eth1 up",
-        "tc qdisc add dev eth0 root pfifo",
-        "echo 0 > /proc/sys/net/ipv4/conf/eth0/arp_notify",
-        "iptables -t nat -A POSTROUTING -j ACCEPT",
-    ];
-    let on_node = [
-        "ip address add 10.100.0.1/24 dev cni0",
-        "ip address add fd00::1/64 dev cni0",
-        "ip link set $VETH address 02:00:00:00:00:78",
-        "ip link set $VETH txqueuelen 77",
-        "ip link property add dev $VETH altname pod-of-others",
-        "ip link add ifb9 type ifb; ip link set ifb9 up",
-        "tc qdisc add dev cni0 root pfifo",
-        "tc qdisc add dev eth0 root tbf rate 1mbit burst 10kb latency 25ms",
-        "tc filter add dev $VETH parent ffff: protocol ip pref 9 u32 match u32 0 0 flowid 1:2",
-        "ip route add 10.97.0.0/16 via 192.0.2.1",
-        "iptables -A FORWARD -s 10.244.0.2 -j ACCEPT",
-        "iptables -t nat -I POSTROUTING -s 10.97.0.0/16 -j ACCEPT",
-        "iptables -t nat -I PREROUTING -p tcp --dport 1 -j ACCEPT",
-        "iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 1 -j RETURN",
-        "iptables -t nat -I CNI-HOSTPORT-SETMARK -p sctp -j RETURN",
-        "iptables -t nat -N OTHERS; iptables -t nat -A OTHERS -j RETURN",
-        "echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
-        "printf 'other\\r\\neth0' > $STORE/10.244.0.99",
-    ];
-    let mut failed = Vec::new();
-    let pod = &attached.pod.namespace;
-    let places = in_pod.map(|done| (pod, done)).into_iter();
-    for (namespace, done) in places.chain(on_node.map(|done| (&node.namespace, done))) {
-        sh(namespace, &attached.expand(done));
-        failed.extend(attached.check().err().map(|said| format!("{done}: {said}")));
+    for attached in of_each_family("others") {
+        let node = &attached.node;
+        let _outside = node.outside();
+        let list = &attached.list;
+        let neighbour = node.pod("neighbour");
+        node.add(list, &neighbour, asked()).unwrap();
+        attached.check().unwrap();
+        let mut failed = Vec::new();
+        let pod = &attached.pod.namespace;
+        let places = IN_POD.map(|done| (pod, done)).into_iter();
+        for (namespace, done) in places.chain(ON_NODE.map(|done| (&node.namespace, done))) {
+            sh(namespace, &attached.expand(done));
+            failed.extend(attached.check().err().map(|said| format!("{done}: {said}")));
+        }
+        node.del(list, &neighbour).unwrap();
+        failed.extend(attached.check().err());
+        expect_none(failed);
     }
-    node.del(list, &neighbour).unwrap();
-    failed.extend(attached.check().err());
-    expect_none(failed);
 }
 
 /// The kernel makes no route of its own to 0.0.0.0/0, and one to ::/0.
@@ -324,7 +317,7 @@ fn what_is_in_the_network_of_everything_passes() {
 
 #[test]
 fn check_changes_nothing() {
-    let Some(attached) = attached("same") else {
+    let Some(attached) = attached("same", Family::V4) else {
         return;
     };
     let before = attached.node.snapshot(&attached.list.name);

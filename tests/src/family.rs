@@ -12,7 +12,7 @@ pub enum Family {
 }
 
 /// What stands for what, in the networks of the conflists.
-const WORDS: [(&str, &str, &str); 9] = [
+const WORDS: [(&str, &str, &str); 12] = [
     // The pod's address, its prefix's length, and another address of its network.
     ("$IP", "10.244.0.2", "fd00:10:244::2"),
     ("$LEN", "24", "64"),
@@ -22,7 +22,11 @@ const WORDS: [(&str, &str, &str); 9] = [
     ("$NET", "10.244.0.0/24", "fd00:10:244::/64"),
     ("$PODS", "10.244.0.0/16", "fd00:10:244::/56"),
     ("$ALL", "0.0.0.0/0", "::/0"),
-    // Option of `ip`, and what keeps it from waiting.
+    // Everything of the other family, and a network elsewhere.
+    ("$OTHERS", "::/0", "0.0.0.0/0"),
+    ("$FAR", "10.200.0.0/16", "fd00:200::/32"),
+    // The program of rules; an option of `ip`, and what keeps it from waiting.
+    ("$TABLES", "iptables", "ip6tables"),
     ("$F", "-4", "-6"),
     ("$NODAD", "", "nodad"),
 ];
@@ -58,7 +62,7 @@ impl Family {
     }
 
     /// The text with the family's words for `$IP`, `$LEN`, `$NINTH`, `$GATEWAY`, `$NET`, `$PODS`,
-    /// `$ALL`, `$F` and `$NODAD`.
+    /// `$ALL`, `$OTHERS`, `$FAR`, `$TABLES`, `$F` and `$NODAD`.
     pub fn expand(self, text: &str) -> String {
         let replace = |text: String, (word, v4, v6): &(&str, &str, &str)| {
             text.replace(word, self.pick(v4, v6))
