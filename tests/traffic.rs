@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lab::Namespace;
 use serde_json::json;
-use tests::{Protocol, Serving, Site, at, expect_none, port, port_at, sh};
+use tests::{Family, Protocol, Serving, Site, at, expect_none, port, port_at, sh};
 
 const PROTOCOLS: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 /// For what is expected not to be answered.
@@ -80,13 +80,16 @@ fn reach_from_everywhere(bridged: bool) {
         ];
         let mut failed = Vec::new();
         for protocol in PROTOCOLS {
-            for (client, target, peer) in table {
+            for (client, target, peer) in table.iter().filter(|row| site.speaks(row.1)) {
                 failed.extend(wrong(&pod, protocol, client, at(target), peer));
             }
         }
         expect_none(failed);
         site.del(&pod);
-        assert!(!is_answered(outside, at("192.0.2.10:8080")));
+        for family in site.families {
+            let port = SocketAddr::new(family.node(), 8080);
+            assert!(!is_answered(outside, port), "{port}");
+        }
     }
 }
 
@@ -99,46 +102,55 @@ fn an_sctp_host_port() {
         return lab::skip(&format!("SCTP: {error}"));
     }
     let pod = site.pod("pod", &[port(8080, 80, "sctp")]);
-    let server = SocketAddr::new(pod.address(false), 80);
-    let _server = pod.namespace().serve_sctp(server).unwrap();
-    let seen = site.outside.ask_sctp(at("192.0.2.10:8080")).unwrap();
-    assert!(pod.answered(&seen), "{seen}");
-    assert_eq!(seen.peer.ip(), at::<std::net::IpAddr>("192.0.2.1"));
+    for family in Family::ALL {
+        let server = SocketAddr::new(pod.address(family == Family::V6), 80);
+        let _server = pod.namespace().serve_sctp(server).unwrap();
+        let target = SocketAddr::new(family.node(), 8080);
+        let seen = site.outside.ask_sctp(target).unwrap();
+        assert!(pod.answered(&seen), "{seen}");
+        let client: std::net::IpAddr = at(family.pick("192.0.2.1", "2001:db8::1"));
+        assert_eq!(seen.peer.ip(), client);
+    }
 }
 
 #[test]
 fn a_host_address_restricts_a_port() {
     for site in Site::by_each_backend("hostip", &[]) {
-        site.node
-            .namespace
-            .add_address("eth0", at("192.0.2.11/24"))
-            .unwrap();
+        for family in site.families {
+            let more = family.pick("192.0.2.11/24", "2001:db8::11/64");
+            let node = &site.node.namespace;
+            node.add_address("eth0", at(more)).unwrap();
+        }
         let ports = [
             port_at("192.0.2.11", 8001, 80, "tcp"),
             port_at("127.0.0.1", 8002, 80, "tcp"),
             port_at("0.0.0.0", 8003, 80, "tcp"),
             port_at("2001:db8::10", 8004, 80, "tcp"),
             port_at("::", 8005, 80, "tcp"),
+            port_at("2001:db8::11", 8006, 80, "tcp"),
         ];
         let pod = site.pod("pod", &ports);
         let (outside, node) = (&site.outside, &site.node.namespace);
         // Who asks, at which port, the addresses that answer and those that do not.
         let [first, second, local] = ["192.0.2.10", "192.0.2.11", "127.0.0.1"];
-        let [ipv6, gateway] = ["[2001:db8::10]", "[fd00:10:244::1]"];
-        let table: [(_, _, &[&str], &[&str]); 7] = [
+        let [ipv6, second6] = ["[2001:db8::10]", "[2001:db8::11]"];
+        let gateway = "[fd00:10:244::1]";
+        let table: [(_, _, &[&str], &[&str]); 8] = [
             (outside, 8001, &[second], &[first, ipv6]),
             (node, 8001, &[second], &[first, local]),
             (outside, 8002, &[], &[first, second, ipv6]),
             (node, 8002, &[local], &[first, second]),
             (outside, 8003, &[first, second], &[ipv6]),
             (node, 8004, &[ipv6], &[first, local, gateway]),
-            (outside, 8005, &[ipv6], &[first, second]),
+            (outside, 8005, &[ipv6, second6], &[first, second]),
+            (outside, 8006, &[second6], &[ipv6, first]),
         ];
         let mut failed = Vec::new();
         for (client, port, answers, refused) in table {
             for (addresses, expected) in [(answers, true), (refused, false)] {
-                for address in addresses {
-                    let target = at(&format!("{address}:{port}"));
+                let targets = addresses.iter().map(|own| format!("{own}:{port}"));
+                for target in targets.filter(|target| site.speaks(target)) {
+                    let target = at(&target);
                     if expected {
                         let seen = client.ask_tcp(target);
                         if !seen.as_ref().is_ok_and(|seen| pod.answered(seen)) {
@@ -161,21 +173,25 @@ fn what_leaves_the_pods_network_is_masqueraded() {
         let other = site.pod("other", &[]);
         site.route_to_pods();
         // An address of the pods' network that is reached by way of the node.
-        let far = "10.244.0.200";
-        site.outside
-            .add_address("eth0", at(&format!("{far}/32")))
-            .unwrap();
-        sh(
-            &site.node.namespace,
-            "ip route add 10.244.0.200 via 192.0.2.1
-         echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
-        );
+        for family in site.families {
+            let far = family.pick("10.244.0.200/32", "fd00:10:244::200/128");
+            site.outside.add_address("eth0", at(far)).unwrap();
+            let way = family.pick(
+                "ip route add 10.244.0.200 via 192.0.2.1
+                 echo 1 > /proc/sys/net/ipv4/conf/cni0/proxy_arp",
+                "ip route add fd00:10:244::200 via 2001:db8::1
+                 echo 1 > /proc/sys/net/ipv6/conf/cni0/proxy_ndp
+                 ip neigh add proxy fd00:10:244::200 dev cni0",
+            );
+            sh(&site.node.namespace, way);
+        }
         // Where a server is, and as whom the pod's request is seen there.
         let (outside, node) = (&site.outside, &site.node.namespace);
         let table = [
             (outside, "192.0.2.1:81", "192.0.2.10"),
             (outside, "[2001:db8::1]:81", "2001:db8::10"),
             (outside, "10.244.0.200:81", "10.244.0.2"),
+            (outside, "[fd00:10:244::200]:81", "fd00:10:244::2"),
             (node, "192.0.2.10:81", "10.244.0.2"),
             (node, "10.244.0.1:81", "10.244.0.2"),
             (node, "[fd00:10:244::1]:81", "fd00:10:244::2"),
@@ -184,7 +200,7 @@ fn what_leaves_the_pods_network_is_masqueraded() {
         ];
         let mut failed = Vec::new();
         for protocol in PROTOCOLS {
-            for (place, target, expected) in table {
+            for (place, target, expected) in table.iter().filter(|row| site.speaks(row.1)) {
                 let _server = protocol.serve(place, at(target)).unwrap();
                 let seen = protocol.ask(pod.namespace(), at(target));
                 let expected: std::net::IpAddr = at(expected);
@@ -202,7 +218,8 @@ fn without_masquerade_a_pod_is_seen_as_itself() {
     for site in Site::by_each_backend("nomasq", &[("bridge", json!({ "ipMasq": false }))]) {
         let pod = site.pod("pod", &[]);
         site.route_to_pods();
-        for (target, ipv6) in [("192.0.2.1:81", false), ("[2001:db8::1]:81", true)] {
+        let targets = [("192.0.2.1:81", false), ("[2001:db8::1]:81", true)];
+        for (target, ipv6) in targets.into_iter().filter(|row| site.speaks(row.0)) {
             let _server = site.outside.serve_tcp(at(target)).unwrap();
             let seen = pod.namespace().ask_tcp(at(target)).unwrap();
             assert_eq!(seen.peer.ip(), pod.address(ipv6));
@@ -218,37 +235,24 @@ fn without_snat_only_what_is_answered_through_the_node_works() {
         // Else what the neighbour gets from the pod would pass the node's own rules too.
         filter_bridged(&site, false);
         let node = &site.node.namespace;
-        let mut failed: Vec<_> = [
-            wrong(
-                &pod,
-                Protocol::Tcp,
-                &site.outside,
-                at("192.0.2.10:8080"),
-                "192.0.2.1",
-            ),
-            wrong(
-                &pod,
-                Protocol::Tcp,
-                &site.outside,
-                at("[2001:db8::10]:8080"),
-                "2001:db8::1",
-            ),
-            wrong(
-                &pod,
-                Protocol::Tcp,
-                node,
-                at("192.0.2.10:8080"),
-                "192.0.2.10",
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        for (client, target) in [
+        let table = [
+            (&site.outside, "192.0.2.10:8080", "192.0.2.1"),
+            (&site.outside, "[2001:db8::10]:8080", "2001:db8::1"),
+            (node, "192.0.2.10:8080", "192.0.2.10"),
+            (node, "[2001:db8::10]:8080", "2001:db8::10"),
+        ];
+        let table = table.into_iter().filter(|row| site.speaks(row.1));
+        let failed = table
+            .map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
+        let mut failed: Vec<_> = failed.flatten().collect();
+        let unanswered = [
             (node, "127.0.0.1:8080"),
             (pod.namespace(), "192.0.2.10:8080"),
             (other.namespace(), "192.0.2.10:8080"),
-        ] {
+            (pod.namespace(), "[2001:db8::10]:8080"),
+            (other.namespace(), "[2001:db8::10]:8080"),
+        ];
+        for (client, target) in unanswered.into_iter().filter(|row| site.speaks(row.1)) {
             if is_answered(client, at(target)) {
                 failed.push(format!("{} to {target} is answered", client.name()));
             }
@@ -268,10 +272,13 @@ fn masq_all_hides_every_client() {
             (node, "192.0.2.10:8080", "10.244.0.1"),
             (node, "127.0.0.1:8080", "10.244.0.1"),
             (pod.namespace(), "192.0.2.10:8080", "10.244.0.1"),
+            (node, "[2001:db8::10]:8080", "fd00:10:244::1"),
+            (pod.namespace(), "[2001:db8::10]:8080", "fd00:10:244::1"),
         ];
+        let table = table.into_iter().filter(|row| site.speaks(row.1));
         let failed = table
             .map(|(client, target, peer)| wrong(&pod, Protocol::Tcp, client, at(target), peer));
-        expect_none(failed.into_iter().flatten().collect());
+        expect_none(failed.flatten().collect());
     }
 }
 
@@ -283,30 +290,29 @@ fn every_one_of_many_ports_and_each_pod_its_own() {
         let pod = site.pod("pod", &many);
         let other = site.pod("other", &[port(8080, 80, "tcp"), port(8080, 80, "udp")]);
         let mut failed = Vec::new();
-        for host in 7001..=7033 {
-            let target = SocketAddr::new(at("192.0.2.10"), host);
-            failed.extend(wrong(
-                &pod,
-                Protocol::Tcp,
-                &site.outside,
-                target,
-                "192.0.2.1",
-            ));
+        for family in site.families {
+            let client = family.pick("192.0.2.1", "2001:db8::1");
+            let asked = |pod, protocol, host| {
+                let target = SocketAddr::new(family.node(), host);
+                wrong(pod, protocol, &site.outside, target, client)
+            };
+            failed.extend((7001..=7033).filter_map(|host| asked(&pod, Protocol::Tcp, host)));
+            failed.extend(
+                PROTOCOLS
+                    .map(|protocol| asked(&other, protocol, 8080))
+                    .into_iter()
+                    .flatten(),
+            );
         }
-        let others = |protocol| {
-            wrong(
-                &other,
-                protocol,
-                &site.outside,
-                at("192.0.2.10:8080"),
-                "192.0.2.1",
-            )
-        };
-        failed.extend(PROTOCOLS.into_iter().filter_map(others));
         site.del(&pod);
-        failed.extend(PROTOCOLS.into_iter().filter_map(others));
+        for family in site.families {
+            let client = family.pick("192.0.2.1", "2001:db8::1");
+            let at = |port| SocketAddr::new(family.node(), port);
+            let others = |protocol| wrong(&other, protocol, &site.outside, at(8080), client);
+            failed.extend(PROTOCOLS.into_iter().filter_map(others));
+            assert!(!is_answered(&site.outside, at(7001)));
+        }
         expect_none(failed);
-        assert!(!is_answered(&site.outside, at("192.0.2.10:7001")));
     }
 }
 
@@ -329,7 +335,7 @@ fn a_packet_to_another_s_address_is_not_taken() {
         ];
         let mut failed = Vec::new();
         for protocol in PROTOCOLS {
-            for (client, place, target) in table {
+            for (client, place, target) in table.iter().filter(|row| site.speaks(row.2)) {
                 let target: SocketAddr = at(target);
                 let _server = protocol.serve(place, target).unwrap();
                 let seen = protocol.ask(client, target);
@@ -381,38 +387,44 @@ fn conditions_restrict_whom_a_port_serves() {
 /// whom the others' conditions leave.
 #[test]
 fn conditions_are_of_one_pod_alone() {
-    let with = |words: &str| {
-        let conditions = [words].into_iter().filter(|words| !words.is_empty());
-        let conditions: Vec<_> = conditions.collect();
-        json!({ "backend": "nftables", "conditionsV4": conditions })
-    };
-    let Some(mut site) = Site::new("whose", &[("portmap", with("ip saddr 192.0.2.1"))]) else {
-        return;
-    };
-    let first = site.pod("first", &[port(8080, 80, "tcp")]);
-    let mut next = |name: &str, words: &str| {
-        let changes = [("portmap", with(words))];
-        site.list = site.node.conflist_with("20-dual-stack.conflist", &changes);
-        site.pod(name, &[port(8080, 80, "tcp")])
-    };
-    let third = next("third", "");
-    let second = next("second", "iifname eth0");
-    let more = "192.0.2.7/24";
-    site.outside.add_address("eth0", at(more)).unwrap();
-    let answered_by = |client: &Namespace, target: &str| client.ask_tcp(at(target)).unwrap();
-    let seen = answered_by(&site.outside, "192.0.2.10:8080");
-    assert!(first.answered(&seen), "{seen}");
-    let seen = answered_by(&site.node.namespace, "192.0.2.10:8080");
-    assert!(third.answered(&seen), "{seen}");
-    sh(
-        &site.outside,
-        "ip route replace 192.0.2.10 dev eth0 src 192.0.2.7",
-    );
-    let seen = answered_by(&site.outside, "192.0.2.10:8080");
-    assert!(second.answered(&seen), "{seen}");
-    site.del(&second);
-    let seen = answered_by(&site.outside, "192.0.2.10:8080");
-    assert!(third.answered(&seen), "{seen}");
+    for family in Family::ALL {
+        let key = family.pick("conditionsV4", "conditionsV6");
+        let with = |words: &str| {
+            let conditions = [words].into_iter().filter(|words| !words.is_empty());
+            let conditions: Vec<_> = conditions.collect();
+            [("portmap", json!({ "backend": "nftables", key: conditions }))]
+        };
+        let whom = family.pick("ip saddr 192.0.2.1", "ip6 saddr 2001:db8::1");
+        let Some(mut site) = Site::new("whose", &with(whom)) else {
+            return;
+        };
+        let first = site.pod("first", &[port(8080, 80, "tcp")]);
+        let mut next = |name: &str, words: &str| {
+            let changes = with(words);
+            site.list = site.node.conflist_with("20-dual-stack.conflist", &changes);
+            site.pod(name, &[port(8080, 80, "tcp")])
+        };
+        let third = next("third", "");
+        let second = next("second", "iifname eth0");
+        let target = SocketAddr::new(family.node(), 8080);
+        let answered_by = |client: &Namespace| client.ask_tcp(target).unwrap();
+        let seen = answered_by(&site.outside);
+        assert!(first.answered(&seen), "{seen}");
+        let seen = answered_by(&site.node.namespace);
+        assert!(third.answered(&seen), "{seen}");
+        let more = family.pick(
+            "ip address add 192.0.2.7/24 dev eth0
+             ip route replace 192.0.2.10 dev eth0 src 192.0.2.7",
+            "ip address add 2001:db8::7/64 dev eth0 nodad
+             ip route replace 2001:db8::10 dev eth0 src 2001:db8::7",
+        );
+        sh(&site.outside, more);
+        let seen = answered_by(&site.outside);
+        assert!(second.answered(&seen), "{seen}");
+        site.del(&second);
+        let seen = answered_by(&site.outside);
+        assert!(third.answered(&seen), "{seen}");
+    }
 }
 
 #[test]

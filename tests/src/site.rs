@@ -7,9 +7,9 @@ use cni::runtime::NetworkList;
 use lab::{Namespace, Result, Server, Sighting};
 use serde_json::{Value, json};
 
-use crate::{Node, Pod};
+use crate::{Family, Node, Pod};
 
-/// A dual-stack node with an uplink to an outside host.
+/// A node with an uplink to an outside host.
 #[derive(Debug)]
 pub struct Site {
     /// The node, 192.0.2.10 and 2001:db8::10.
@@ -18,6 +18,8 @@ pub struct Site {
     pub outside: Namespace,
     /// The chain; its pods have addresses of 10.244.0.0/24 and fd00:10:244::/64.
     pub list: NetworkList,
+    /// The families that all of them have addresses of.
+    pub families: &'static [Family],
 }
 
 /// A pod that serves tcp and udp on its port 80 on each of its addresses.
@@ -89,31 +91,57 @@ impl Site {
     /// A node with the dual-stack conflist of `conf/` and `changes` (see
     /// [`Node::conflist_with`]); `None`, said aloud and counted, where this machine cannot.
     pub fn new(label: &str, changes: &[(&str, Value)]) -> Option<Site> {
+        Site::of(label, "20-dual-stack.conflist", changes, &Family::ALL)
+    }
+
+    fn of(
+        label: &str,
+        conflist: &str,
+        changes: &[(&str, Value)],
+        families: &'static [Family],
+    ) -> Option<Site> {
         let node = Node::new(label)?;
         Some(Site {
-            outside: node.outside(),
-            list: node.conflist_with("20-dual-stack.conflist", changes),
+            outside: node.outside_of(families),
+            list: node.conflist_with(conflist, changes),
             node,
+            families,
         })
     }
 
-    /// As [`Site::new`], one site after the other: for each backend that rules can be made by.
+    /// As [`Site::new`], one site after the other: for each backend that rules can be made by, with
+    /// both families and without IPv4.
     pub fn by_each_backend<'a>(
         label: &'a str,
         changes: &'a [(&str, Value)],
     ) -> impl Iterator<Item = Site> + 'a {
-        ["iptables", "nftables"]
-            .into_iter()
-            .filter_map(move |backend| {
-                let of_backend = [
-                    ("bridge", json!({ "ipMasqBackend": backend })),
-                    ("portmap", json!({ "backend": backend })),
-                ];
-                Site::new(
-                    &format!("{label}-{backend}"),
-                    &[&of_backend, changes].concat(),
-                )
-            })
+        let make = move |backend: &str, families: &'static [Family]| {
+            let of_backend = [
+                ("bridge", json!({ "ipMasqBackend": backend })),
+                ("portmap", json!({ "backend": backend })),
+            ];
+            let changes = [&of_backend, changes].concat();
+            let label = format!("{label}-{backend}-{}", families.len());
+            match families {
+                [one] => Site::of(&label, one.conflist(), &changes, families),
+                _ => Site::new(&label, &changes),
+            }
+        };
+        let ways: [(_, &[Family]); 4] = [
+            ("iptables", &Family::ALL),
+            ("nftables", &Family::ALL),
+            ("iptables", &[Family::V6]),
+            ("nftables", &[Family::V6]),
+        ];
+        ways.into_iter()
+            .filter_map(move |(backend, families)| make(backend, families))
+    }
+
+    /// Whether an address, or one with its port, is of one of its families.
+    pub fn speaks(&self, target: &str) -> bool {
+        let with_port = target.parse().map(|target: SocketAddr| target.ip());
+        let address = with_port.unwrap_or_else(|_| at(target));
+        self.families.contains(&Family::of(address))
     }
 
     /// A pod with these host ports. The first one's addresses end in 2.
@@ -144,11 +172,9 @@ impl Site {
 
     /// The host outside sends what is for the pods to the node, as a router of a cluster does.
     pub fn route_to_pods(&self) {
-        for (pods, node) in [
-            ("10.244.0.0/24", "192.0.2.10"),
-            ("fd00:10:244::/64", "2001:db8::10"),
-        ] {
-            self.outside.add_route(at(pods), at(node), "eth0").unwrap();
+        for family in self.families {
+            let pods = at(&family.expand("$NET"));
+            self.outside.add_route(pods, family.node(), "eth0").unwrap();
         }
     }
 }
