@@ -128,10 +128,10 @@ fn without_hairpin_a_pod_does_not_reach_itself() {
             return;
         };
         let pod = site.pod("pod", &[port(8080, 80, "tcp")]);
-        let itself = pod
-            .namespace()
-            .ask_tcp_within(at("192.0.2.10:8080"), SHORTLY * 3);
-        assert_eq!(itself.is_ok(), hairpin, "{itself:?}");
+        for target in ["192.0.2.10:8080", "[2001:db8::10]:8080"] {
+            let itself = pod.namespace().ask_tcp_within(at(target), SHORTLY * 3);
+            assert_eq!(itself.is_ok(), hairpin, "{itself:?}");
+        }
     }
 }
 
@@ -223,15 +223,15 @@ fn layer_2_alone() {
     assert_eq!(of_bridge, []);
     let snapshot = node.snapshot("testnet");
     assert!(!snapshot.to_string().contains("CNI-"), "{snapshot}");
-    pods[0]
-        .namespace
-        .add_address("eth0", at("10.9.0.1/24"))
-        .unwrap();
-    pods[1]
-        .namespace
-        .add_address("eth0", at("10.9.0.2/24"))
-        .unwrap();
-    pods[0].namespace.ping(at("10.9.0.2")).unwrap();
+    for (one, other, target) in [
+        ("10.9.0.1/24", "10.9.0.2/24", "10.9.0.2"),
+        ("fd09::1/64", "fd09::2/64", "fd09::2"),
+    ] {
+        for (pod, own) in pods.iter().zip([one, other]) {
+            pod.namespace.add_address("eth0", at(own)).unwrap();
+        }
+        pods[0].namespace.ping(at(target)).unwrap();
+    }
     for pod in &pods {
         node.call("bridge", "DEL", pod, &config, &[]).ok();
     }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use cni::AddResult;
 use serde_json::{Value, json};
-use tests::{Node, Pod};
+use tests::{Family, Node, Pod};
 
 const PODS: u16 = 32;
 
@@ -45,7 +45,7 @@ fn pods_that_come_and_go_at_once() {
         return;
     };
     let outside = node.outside();
-    let list = node.conflist("10-k8nd.conflist");
+    let list = node.conflist("20-dual-stack.conflist");
     let pods: Vec<Pod> = (0..PODS)
         .map(|number| node.pod(&format!("pod{number}")))
         .collect();
@@ -55,22 +55,25 @@ fn pods_that_come_and_go_at_once() {
         node.add(&list, pod, asked(number))
             .unwrap_or_else(|error| panic!("{}: {error}", pod.id))
     });
-    let addresses: Vec<IpAddr> = results.iter().map(|it| it.ips[0].address.addr()).collect();
-    let distinct: BTreeSet<_> = addresses.iter().collect();
-    assert_eq!(distinct.len(), pods.len(), "{addresses:?}");
+    let addresses = |result: &AddResult| result.ips.iter().map(|ip| ip.address.addr()).collect();
+    let addresses: Vec<Vec<IpAddr>> = results.iter().map(addresses).collect();
+    let distinct: BTreeSet<_> = addresses.iter().flatten().collect();
+    assert_eq!(distinct.len(), 2 * pods.len(), "{addresses:?}");
     expect_shared_once(&node);
-    for (number, (pod, address)) in (0..).zip(pods.iter().zip(&addresses)) {
-        let at = |port| SocketAddr::new(*address, port);
-        let _tcp = pod.namespace.serve_tcp(at(80)).unwrap();
-        let _udp = pod.namespace.serve_udp(at(53)).unwrap();
-        let node_at = |port: u16| SocketAddr::from(([192, 0, 2, 10], port));
-        let seen = [
-            node.namespace.ask_tcp(at(80)),
-            outside.ask_tcp(node_at(8000 + number)),
-            outside.ask_udp(node_at(9000 + number)),
-        ];
-        for seen in seen {
-            assert_eq!(seen.unwrap().local.ip(), *address, "{}", pod.id);
+    for (number, (pod, addresses)) in (0..).zip(pods.iter().zip(&addresses)) {
+        for address in addresses {
+            let at = |port| SocketAddr::new(*address, port);
+            let _tcp = pod.namespace.serve_tcp(at(80)).unwrap();
+            let _udp = pod.namespace.serve_udp(at(53)).unwrap();
+            let node_at = |port: u16| SocketAddr::new(Family::of(*address).node(), port);
+            let seen = [
+                node.namespace.ask_tcp(at(80)),
+                outside.ask_tcp(node_at(8000 + number)),
+                outside.ask_udp(node_at(9000 + number)),
+            ];
+            for seen in seen {
+                assert_eq!(seen.unwrap().local.ip(), *address, "{}", pod.id);
+            }
         }
     }
     at_once(&pods, |_, pod| node.check(&list, pod).unwrap());
@@ -95,7 +98,7 @@ fn pods_that_come_while_others_go() {
     let Some(node) = Node::new("parallel-churn") else {
         return;
     };
-    let list = node.conflist("10-k8nd.conflist");
+    let list = node.conflist("20-dual-stack.conflist");
     let pods: Vec<Pod> = (0..8)
         .map(|number| node.pod(&format!("pod{number}")))
         .collect();
@@ -136,18 +139,17 @@ const SHARED: [&str; 8] = [
 /// Each chain, jump and rule that pods share is there exactly once.
 #[track_caller]
 fn expect_shared_once(node: &Node) {
-    let saved = node
-        .namespace
-        .read("iptables-save", &["-t", "nat"])
-        .unwrap();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in saved.lines() {
-        // A chain's counters are no part of it.
-        let line = line.split(" [").next().unwrap_or(line);
-        *counts.entry(line).or_default() += 1;
-    }
-    for line in SHARED {
-        assert_eq!(counts.get(line), Some(&1), "{line}\n{saved}");
+    for save in ["iptables-save", "ip6tables-save"] {
+        let saved = node.namespace.read(save, &["-t", "nat"]).unwrap();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in saved.lines() {
+            // A chain's counters are no part of it.
+            let line = line.split(" [").next().unwrap_or(line);
+            *counts.entry(line).or_default() += 1;
+        }
+        for line in SHARED {
+            assert_eq!(counts.get(line), Some(&1), "{line}\n{saved}");
+        }
     }
 }
 

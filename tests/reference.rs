@@ -142,6 +142,25 @@ fn both_families() {
 }
 
 #[test]
+fn ipv6_alone() {
+    let keys = json!({
+        "/plugins/0/ipam": {
+            "type": "host-local", "subnet": "fd00:244::/64",
+            "routes": [{ "dst": "::/0" }, { "dst": "fd00:244::/56" }]
+        }
+    });
+    let asked = json!({ "portMappings": ports(), "bandwidth": rates() });
+    let default = json!({
+        "/plugins/0/isDefaultGateway": true,
+        "/plugins/0/ipam": { "type": "host-local", "subnet": "fd00:244::/64" }
+    });
+    compare(&[
+        Case::new("IPv6, ports and rates", keys, asked),
+        Case::new("IPv6, the default gateway", default, json!({})),
+    ]);
+}
+
+#[test]
 fn addresses() {
     let ipam = |name, ipam: Value| {
         let mut ipam = ipam;

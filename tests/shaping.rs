@@ -9,9 +9,8 @@ use std::time::Duration;
 use lab::{Namespace, Window};
 use net::Qdisc;
 use serde_json::{Value, json};
-use tests::{Attached, at, expect_none, with};
+use tests::{Attached, Family, at, expect_none, with};
 
-const IPV4: &str = "10-k8nd.conflist";
 /// `TC_H_ROOT` of linux/pkt_sched.h.
 const ROOT: u32 = 0xffff_ffff;
 /// What runtimes send for a burst that nobody chose: the largest signed and unsigned 32-bit number.
@@ -37,14 +36,16 @@ struct Shaped {
     outside: Namespace,
 }
 
-fn shaped(label: &str, limits: &Value) -> Option<Shaped> {
-    let attached = attached(label, &[], limits)?;
-    let outside = attached.node.outside();
+fn shaped(label: &str, family: Family, limits: &Value) -> Option<Shaped> {
+    let asked = json!({ "bandwidth": limits });
+    let attached = Attached::new(label, family.conflist(), &[], &asked)?;
+    let outside = attached.node.outside_of(&[family]);
     Some(Shaped { attached, outside })
 }
 
 fn attached(label: &str, changes: &[(&str, Value)], limits: &Value) -> Option<Attached> {
-    Attached::new(label, IPV4, changes, &json!({ "bandwidth": limits }))
+    let asked = json!({ "bandwidth": limits });
+    Attached::new(label, Family::V4.conflist(), changes, &asked)
 }
 
 /// Bits per second into the pod from the node, or out of it to the host outside.
@@ -53,6 +54,7 @@ fn measure(shaped: &Shaped, way: Way, window: Window) -> f64 {
         node, pod, result, ..
     } = &shaped.attached;
     let own: IpAddr = result.ips[0].address.addr();
+    let host = at(Family::of(own).pick("192.0.2.1:0", "[2001:db8::1]:0"));
     let measured = match way {
         Way::In => lab::throughput(
             &node.namespace,
@@ -60,7 +62,7 @@ fn measure(shaped: &Shaped, way: Way, window: Window) -> f64 {
             SocketAddr::new(own, 0),
             window,
         ),
-        Way::Out => lab::throughput(&pod.namespace, &shaped.outside, at("192.0.2.1:0"), window),
+        Way::Out => lab::throughput(&pod.namespace, &shaped.outside, host, window),
     };
     measured.unwrap()
 }
@@ -88,13 +90,15 @@ fn the_asked_rates_are_had() {
     // A burst of 20 ms.
     let table = [(5_000_000, 50_000_000), (50_000_000, 5_000_000)];
     let mut failed = Vec::new();
-    for (ingress, egress) in table {
-        let limits = limits((ingress, ingress / 50), (egress, egress / 50));
-        let Some(shaped) = shaped("rates", &limits) else {
-            return;
-        };
-        failed.extend(off(&shaped, Way::In, ingress as f64));
-        failed.extend(off(&shaped, Way::Out, egress as f64));
+    for family in Family::ALL {
+        for (ingress, egress) in table {
+            let limits = limits((ingress, ingress / 50), (egress, egress / 50));
+            let Some(shaped) = shaped("rates", family, &limits) else {
+                return;
+            };
+            failed.extend(off(&shaped, Way::In, ingress as f64));
+            failed.extend(off(&shaped, Way::Out, egress as f64));
+        }
     }
     expect_none(failed);
 }
@@ -107,7 +111,8 @@ fn a_stand_in_for_a_burst_lets_nothing_pass_unshaped() {
         counted: Duration::from_secs(1),
     };
     for burst in STAND_INS {
-        let Some(shaped) = shaped("burst", &limits((rate, burst), (rate, burst))) else {
+        let Some(shaped) = shaped("burst", Family::V4, &limits((rate, burst), (rate, burst)))
+        else {
             return;
         };
         for way in [Way::In, Way::Out] {
@@ -130,7 +135,7 @@ fn one_way_only_leaves_the_other_alone() {
             Way::In => json!({ "ingressRate": rate, "ingressBurst": rate / 50 }),
             Way::Out => json!({ "egressRate": rate, "egressBurst": rate / 50 }),
         };
-        let Some(shaped) = shaped("oneway", &one) else {
+        let Some(shaped) = shaped("oneway", Family::V4, &one) else {
             return;
         };
         let other = match way {

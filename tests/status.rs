@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::{Answer, Node, kind, sh, with, with_mounts, without_tools, write_script};
+use tests::{Answer, Family, Node, kind, sh, with, with_mounts, without_tools, write_script};
 
 /// No tool is found on it.
 const NO_PATH: &[(&str, &str)] = &[("PATH", "/does/not/exist")];
@@ -17,13 +17,19 @@ const NETWORK: &str = "testnet";
 
 /// The bridge's configuration with everything that STATUS looks at; its IPAM has two addresses.
 fn bridge(node: &Node) -> Value {
+    bridge_of(node, Family::V4)
+}
+
+/// The same with addresses of that family.
+fn bridge_of(node: &Node, family: Family) -> Value {
+    let last = family.pick("10.244.0.3", "fd00:10:244::3");
     node.bridge_config(json!({
         "cniVersion": "1.1.0",
         "ipMasq": true,
         "ipMasqBackend": "iptables",
         "ipam": {
             "type": "host-local", "dataDir": node.data,
-            "ranges": [[{ "subnet": "10.244.0.0/24", "rangeEnd": "10.244.0.3" }]]
+            "ranges": [[{ "subnet": family.expand("$NET"), "rangeEnd": last }]]
         }
     }))
 }
@@ -82,24 +88,26 @@ fn a_node_that_is_ready_is_not_touched() {
 
 #[test]
 fn a_pool_that_is_full() {
-    let Some(node) = Node::new("status-full") else {
-        return;
-    };
-    let config = bridge(&node);
-    let pods = ["a", "b"].map(|name| node.pod(name));
-    for pod in &pods {
-        expect_ready("room", &status(&node, &config));
-        node.call("bridge", "ADD", pod, &config, &[]).ok();
+    for family in Family::ALL {
+        let Some(node) = Node::new("status-full") else {
+            return;
+        };
+        let config = bridge_of(&node, family);
+        let pods = ["a", "b"].map(|name| node.pod(name));
+        for pod in &pods {
+            expect_ready("room", &status(&node, &config));
+            node.call("bridge", "ADD", pod, &config, &[]).ok();
+        }
+        let pool = family.pick("10.244.0.1-10.244.0.3", "fd00:10:244::1-fd00:10:244::3");
+        let words = [
+            "no IP addresses available in range set: ",
+            pool,
+            "2 of 2 addresses are held in ",
+        ];
+        status(&node, &config).expect_refused("full", 50, &words);
+        node.call("bridge", "DEL", &pods[0], &config, &[]).ok();
+        expect_ready("room again", &status(&node, &config));
     }
-    let pool = "10.244.0.1-10.244.0.3";
-    let words = [
-        "no IP addresses available in range set: ",
-        pool,
-        "2 of 2 addresses are held in ",
-    ];
-    status(&node, &config).expect_refused("full", 50, &words);
-    node.call("bridge", "DEL", &pods[0], &config, &[]).ok();
-    expect_ready("room again", &status(&node, &config));
 }
 
 #[test]
@@ -205,6 +213,14 @@ fn a_node_that_cannot_forward() {
         .ok();
     forward(0, 1);
     call(&config).expect_refused("with pods", 51, &words);
+    let config = with(&bridge_of(&node, Family::V6), "bridge", &json!("cni6"));
+    node.call("bridge", "ADD", &node.pod("pod6"), &config, &[])
+        .ok();
+    forward(1, 0);
+    let words = ["net/ipv6/conf/all/forwarding from \"0\" to \"1\""];
+    call(&config).expect_refused("with IPv6 pods", 51, &words);
+    forward(0, 1);
+    expect_ready("IPv6 pods need no IPv4", &call(&config));
 }
 
 #[test]

@@ -12,22 +12,26 @@ use std::thread;
 
 use lab::{Namespace, Snapshot};
 use serde_json::{Value, json};
-use tests::{Node, Plugins, Pod, address, reference_variants, with};
+use tests::{Family, Node, Plugins, Pod, address, reference_variants, with};
 
 /// The network's name.
 const NETWORK: &str = "testnet";
 
 /// The configurations of the chain, for a pod with the given host port and both rates.
 fn configs(node: &Node, port: usize, ranges: &Value) -> Vec<Value> {
+    let text = ranges.to_string();
+    let default = [(".0/", "0.0.0.0/0"), ("::/", "::/0")];
+    let routes = default
+        .iter()
+        .filter(|(of_family, _)| text.contains(*of_family));
+    let routes: Vec<_> = routes.map(|(_, dst)| json!({ "dst": dst })).collect();
     let list = json!({
         "cniVersion": "1.0.0",
         "name": NETWORK,
         "plugins": [
             {
                 "type": "bridge", "isGateway": true, "ipMasq": true, "hairpinMode": true,
-                "ipam": {
-                    "type": "host-local", "ranges": ranges, "routes": [{ "dst": "0.0.0.0/0" }]
-                }
+                "ipam": { "type": "host-local", "ranges": ranges, "routes": routes }
             },
             { "type": "portmap", "capabilities": { "portMappings": true } },
             { "type": "bandwidth", "capabilities": { "bandwidth": true } }
@@ -48,6 +52,10 @@ fn configs(node: &Node, port: usize, ranges: &Value) -> Vec<Value> {
 
 fn ipv4(node: &Node, port: usize) -> Vec<Value> {
     configs(node, port, &json!([[{ "subnet": "10.244.0.0/24" }]]))
+}
+
+fn ipv6(node: &Node, port: usize) -> Vec<Value> {
+    configs(node, port, &json!([[{ "subnet": "fd00:244::/64" }]]))
 }
 
 fn dual_stack(node: &Node, port: usize) -> Vec<Value> {
@@ -87,6 +95,7 @@ fn their_pods_are_checked_and_removed_by_ours() {
         let before = used(&theirs);
         for (ifname, configs) in [
             ("eth0", ipv4(&node, 8080)),
+            ("eth0", ipv6(&node, 8080)),
             ("eth0", dual_stack(&node, 8080)),
             ("net1", dual_stack(&node, 8080)),
         ] {
@@ -170,7 +179,11 @@ fn our_pods_are_checked_and_removed_by_theirs() {
         );
         let before = used(&ours);
         let pod = node.pod("pod");
-        for configs in [ipv4(&node, 8080), dual_stack(&node, 8080)] {
+        for configs in [
+            ipv4(&node, 8080),
+            ipv6(&node, 8080),
+            dual_stack(&node, 8080),
+        ] {
             let result = ours.add(&configs, &pod, &[]).ok().clone();
             // Not portmap's, which looks for the rules of one family in the table of the other.
             let checkable = [configs[0].clone(), configs[2].clone()];
@@ -206,11 +219,13 @@ fn mixed(ours: &Plugins, theirs: &Plugins, outside: &Namespace) {
     let makers = [ours, theirs];
     let attach = |number: usize| {
         let pod = node.pod(&format!("pod{number}"));
-        let configs = ipv4(node, 8000 + number);
+        // Each family by both makers.
+        let of_family = if number % 4 < 2 { ipv4 } else { ipv6 };
+        let configs = of_family(node, 8000 + number);
         let result = makers[number % 2].add(&configs, &pod, &[]).ok().clone();
         (pod, configs, result)
     };
-    let pods: Vec<_> = (0..6).map(attach).collect();
+    let pods: Vec<_> = (0..8).map(attach).collect();
 
     let given: BTreeSet<_> = pods.iter().map(|(_, _, result)| address(result)).collect();
     assert_eq!(given.len(), pods.len(), "{given:?}");
@@ -222,7 +237,8 @@ fn mixed(ours: &Plugins, theirs: &Plugins, outside: &Namespace) {
         let server = SocketAddr::new(address(result), 80);
         let _server = pod.namespace.serve_tcp(server).unwrap();
         let port = u16::try_from(8000 + number).unwrap();
-        let seen = outside.ask_tcp(([192, 0, 2, 10], port).into()).unwrap();
+        let own = Family::of(server.ip()).node();
+        let seen = outside.ask_tcp(SocketAddr::new(own, port)).unwrap();
         assert_eq!(seen.local, server);
     }
     for (number, (pod, configs, result)) in pods.iter().enumerate() {
