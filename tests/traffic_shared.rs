@@ -3,39 +3,45 @@
 // What helps a test fails as the test does.
 #![allow(clippy::unwrap_used)]
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use lab::Namespace;
 use serde_json::{Value, json};
-use tests::{Site, at, port, sh};
+use tests::{Family, Site, at, port, sh};
 
 /// For what is expected not to be answered.
 const SHORTLY: Duration = Duration::from_millis(300);
 /// The node's addresses, with a port of a pod.
-const NODE: [&str; 2] = ["192.0.2.10:8080", "[2001:db8::10]:8080"];
+fn node(site: &Site, port: u16) -> Vec<SocketAddr> {
+    let own = site.families.iter().map(|family| family.node());
+    own.map(|own| SocketAddr::new(own, port)).collect()
+}
 
 fn ports() -> [Value; 1] {
     [port(8080, 80, "tcp")]
 }
 
-fn is_answered(client: &Namespace, target: &str) -> bool {
-    client.ask_tcp_within(at(target), SHORTLY).is_ok()
+fn is_answered(client: &Namespace, target: SocketAddr) -> bool {
+    client.ask_tcp_within(target, SHORTLY).is_ok()
 }
 
 /// A host port is not reserved: who listens on it is not asked, and gets it back.
 #[test]
 fn a_port_that_the_node_serves_is_the_pod_s_for_its_time() {
     for site in Site::by_each_backend("lent", &[]) {
-        let _servers = NODE.map(|own| site.node.namespace.serve_tcp(at(own)).unwrap());
-        let own = |target: &str| site.outside.ask_tcp(at(target)).unwrap().local == at(target);
-        assert!(NODE.into_iter().all(own));
+        let targets = node(&site, 8080);
+        let serve = |own: &SocketAddr| site.node.namespace.serve_tcp(*own).unwrap();
+        let _servers: Vec<_> = targets.iter().map(serve).collect();
+        let own = |target: &SocketAddr| site.outside.ask_tcp(*target).unwrap().local == *target;
+        assert!(targets.iter().all(own));
         let pod = site.pod("pod", &ports());
-        for target in NODE {
-            let seen = site.outside.ask_tcp(at(target)).unwrap();
+        for target in &targets {
+            let seen = site.outside.ask_tcp(*target).unwrap();
             assert!(pod.answered(&seen), "{seen}");
         }
         site.del(&pod);
-        assert!(NODE.into_iter().all(own));
+        assert!(targets.iter().all(own));
     }
 }
 
@@ -51,14 +57,16 @@ fn a_reload_of_the_firewall() {
         let by_iptables = site.list.plugins[1]["backend"] == "iptables";
         let checked = site.node.check(&site.list, &pod.pod);
         assert_eq!(checked.is_err(), by_iptables, "{checked:?}");
-        for target in NODE {
+        for target in node(&site, 8080) {
             assert_eq!(is_answered(&site.outside, target), !by_iptables, "{target}");
         }
         // Nobody else's pod suffers.
         let next = site.pod("next", &[port(8081, 80, "tcp")]);
         site.node.check(&site.list, &next.pod).unwrap();
-        let seen = site.outside.ask_tcp(at("192.0.2.10:8081")).unwrap();
-        assert!(next.answered(&seen), "{seen}");
+        for target in node(&site, 8081) {
+            let seen = site.outside.ask_tcp(target).unwrap();
+            assert!(next.answered(&seen), "{seen}");
+        }
         site.del(&pod);
         site.del(&next);
     }
@@ -66,17 +74,18 @@ fn a_reload_of_the_firewall() {
 
 /// The configuration of a second network on the same bridge, with other addresses of its subnet.
 fn second_network(site: &Site, masquerade: bool) -> Value {
-    let range = |subnet: &str, from: &str| json!([{ "subnet": subnet, "rangeStart": from }]);
+    let range = |family: &Family| {
+        let from = family.pick("10.244.0.100", "fd00:10:244::100");
+        json!([{ "subnet": family.expand("$NET"), "rangeStart": from }])
+    };
+    let route = |family: &Family| json!({ "dst": family.expand("$ALL") });
     let backend = &site.list.plugins[0]["ipMasqBackend"];
     site.node.bridge_config(json!({
         "name": "second", "ipMasq": masquerade, "ipMasqBackend": backend,
         "ipam": {
             "type": "host-local", "dataDir": site.node.data,
-            "ranges": [
-                range("10.244.0.0/24", "10.244.0.100"),
-                range("fd00:10:244::/64", "fd00:10:244::100")
-            ],
-            "routes": [{ "dst": "0.0.0.0/0" }, { "dst": "::/0" }]
+            "ranges": site.families.iter().map(range).collect::<Vec<_>>(),
+            "routes": site.families.iter().map(route).collect::<Vec<_>>()
         }
     }))
 }
@@ -89,13 +98,16 @@ fn networks_of_one_subnet_are_masqueraded_each_as_asked() {
     for masquerade in [false, true] {
         for site in Site::by_each_backend("subnet", &[]) {
             site.route_to_pods();
-            let _servers = servers.map(|own| site.outside.serve_tcp(at(own)).unwrap());
+            let spoken = || servers.into_iter().filter(|server| site.speaks(server));
+            let serve = |own| site.outside.serve_tcp(at(own)).unwrap();
+            let _servers: Vec<_> = spoken().map(serve).collect();
             let first = site.pod("first", &[]);
             let second = site.node.pod("second");
             let config = second_network(&site, masquerade);
             site.node.call("bridge", "ADD", &second, &config, &[]).ok();
             let expect_seen_as = |pod: &Namespace, addresses: [&str; 2]| {
-                for (server, address) in servers.into_iter().zip(addresses) {
+                let addresses = addresses.into_iter().filter(|ip| site.speaks(ip));
+                for (server, address) in spoken().zip(addresses) {
                     let seen = pod.ask_tcp(at(server)).unwrap();
                     assert_eq!(seen.peer.ip(), at::<std::net::IpAddr>(address), "{server}");
                 }
@@ -123,9 +135,9 @@ fn a_chain_of_another_that_marks_nothing_serves_all_but_127_0_0_1() {
         );
     }
     let pod = site.pod("pod", &ports());
-    for target in NODE {
-        let seen = site.outside.ask_tcp(at(target)).unwrap();
+    for target in node(&site, 8080) {
+        let seen = site.outside.ask_tcp(target).unwrap();
         assert!(pod.answered(&seen), "{seen}");
     }
-    assert!(!is_answered(&site.node.namespace, "127.0.0.1:8080"));
+    assert!(!is_answered(&site.node.namespace, at("127.0.0.1:8080")));
 }
