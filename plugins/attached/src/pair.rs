@@ -46,7 +46,8 @@ pub fn is_pair(inner: &Link, outer: &Link) -> bool {
 }
 
 /// The host's end as a previous result tells it, if it is still the same and `is_ours`: by now the
-/// result may be another pod's.
+/// result may be another pod's. A pair with both ends on the node is told too, and no pod's: a VLAN's
+/// gateway.
 ///
 /// # Errors
 /// The kernel's.
@@ -57,7 +58,8 @@ pub fn told(
 ) -> net::Result<Option<Link>> {
     for interface in result.into_iter().flat_map(AddResult::on_node) {
         let link = node.link(&interface.name)?;
-        let same = |link: &Link| link::is_told(link, interface) && is_ours(link);
+        let same =
+            |link: &Link| link.peer_elsewhere && link::is_told(link, interface) && is_ours(link);
         if let Some(link) = link.filter(same) {
             return Ok(Some(link));
         }
