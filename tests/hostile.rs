@@ -15,7 +15,7 @@ use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
-use tests::{Answer, Mutator, Node, Pod, kind, seal, with};
+use tests::{Answer, Mutator, Node, Pod, can_filter_vlans, kind, seal, with};
 
 const COMMANDS: [&str; 8] = [
     "ADD", "ADD", "DEL", "CHECK", "CHECK", "GC", "STATUS", "VERSION",
@@ -280,10 +280,15 @@ fn fault(answer: &Answer, command: &str) -> Option<&'static str> {
 
 /// Configurations in which every key is somewhere.
 fn good_configs(plugin: &str, node: &Node) -> Vec<Value> {
+    let (vlan, trunk) = match can_filter_vlans() {
+        true => (100, json!([{ "minID": 5, "maxID": 9 }, { "id": 7 }])),
+        false => (0, json!(null)),
+    };
     let configs = match plugin {
         "bridge" => vec![
             json!({
                 "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+                "vlan": vlan, "vlanTrunk": trunk, "preserveDefaultVlan": true,
                 "forceAddress": true, "mtu": 1400, "ipam": ipam(node),
                 "dns": { "nameservers": ["10.96.0.10"] },
                 "args": { "cni": { "mac": "02:11:22:33:44:55", "ips": ["10.244.0.9"] } },

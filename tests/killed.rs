@@ -110,6 +110,35 @@ fn add_of_the_bridge() {
     kill_add(World::dual_stack("kill-bridge"), 0);
 }
 
+/// The next pod completes the gateway that the killed call was making.
+#[test]
+fn add_of_the_first_pod_in_a_vlan() {
+    let Some(node) = Node::with_vlans("kill-vlan") else {
+        return;
+    };
+    let config = |vlan: u32| node.bridge_config(json!({ "vlan": vlan }));
+    let del = |pod: &Pod, config: &Value| {
+        node.call("bridge", "DEL", pod, config, &[]).ok();
+    };
+    let whole = (node.pod("whole"), config(100));
+    let time = Call::new("ADD", &whole.0, &whole.1).time(&node);
+    del(&whole.0, &whole.1);
+    let links = || node.snapshot("testnet").links.len();
+    let before = links();
+    for part in 0..=PARTS {
+        let (config, first) = (config(101 + part), node.pod(&format!("first{part}")));
+        Call::new("ADD", &first, &config).killed_after(&node, time * part / PARTS);
+        del(&first, &config);
+        let next = node.pod(&format!("next{part}"));
+        let result = node.call("bridge", "ADD", &next, &config, &[]).ok().clone();
+        let told = with(&config, "prevResult", &result);
+        node.call("bridge", "CHECK", &next, &told, &[]).ok();
+        del(&next, &config);
+    }
+    // A gateway and the port behind it for each.
+    assert_eq!(links(), before + 2 * (PARTS as usize + 1));
+}
+
 #[test]
 fn add_of_portmap() {
     kill_add(World::dual_stack("kill-portmap"), 1);

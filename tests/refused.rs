@@ -79,15 +79,34 @@ fn of_the_configuration() -> Vec<Refusal> {
     ]
 }
 
-/// Keys that are not supported, and names that are none.
-fn of_support_and_names() -> Vec<Refusal> {
+/// VLANs that are none, or whose gateway cannot be named.
+fn of_vlans() -> Vec<Refusal> {
     vec![
-        keys(json!({ "vlan": 100 }), 2, &["vlan: 100"]),
         keys(
-            json!({ "vlanTrunk": [{ "id": 7 }] }),
-            2,
-            &["vlanTrunk: [{\"id\":7}]"],
+            json!({ "vlan": 4095 }),
+            7,
+            &["invalid VLAN ID 4095 (must be between 0 and 4094)", "vlan"],
         ),
+        keys(
+            json!({ "vlanTrunk": [{ "id": 7 }, { "minID": 7 }] }),
+            7,
+            &[
+                "maxID is missing",
+                "vlanTrunk[1].minID: 7",
+                "both or neither",
+            ],
+        ),
+        keys(
+            json!({ "vlan": 4094, "bridge": "bridge-of-1" }),
+            7,
+            &["vlan: gateway \"bridge-of-1.4094\"", "15"],
+        ),
+    ]
+}
+
+/// Names that are none, and values that have no meaning.
+fn of_names() -> Vec<Refusal> {
+    vec![
         keys(json!({ "macspoofchk": "yes" }), 6, &["\"macspoofchk\""]),
         keys(
             json!({ "ipMasqBackend": "pf" }),
@@ -230,7 +249,8 @@ fn of_the_environment() -> Vec<Refusal> {
 fn all() -> impl Iterator<Item = Refusal> {
     of_the_configuration()
         .into_iter()
-        .chain(of_support_and_names())
+        .chain(of_vlans())
+        .chain(of_names())
         .chain(of_the_environment())
 }
 

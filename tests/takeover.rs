@@ -295,3 +295,46 @@ fn one_store_for_both() {
     assert_eq!(expected.len(), 32);
     assert_eq!(node.snapshot(NETWORK).reservations, expected);
 }
+
+/// Who comes second uses the gateway of the VLAN that who came first has made.
+#[test]
+fn pods_in_a_vlan_are_taken_over_in_both_directions() {
+    let Some(variant) = reference_variants().first().copied() else {
+        return;
+    };
+    for theirs_first in [true, false] {
+        let Some(node) = Node::with_vlans("take-vlan") else {
+            return;
+        };
+        let (ours, theirs) = (
+            Plugins::ours(&node, variant),
+            Plugins::theirs(&node, variant),
+        );
+        let [first, second] = match theirs_first {
+            true => [&theirs, &ours],
+            false => [&ours, &theirs],
+        };
+        let configs = [node.bridge_config(json!({ "vlan": 100 }))];
+        let (one, other) = (node.pod("one"), node.pod("other"));
+        let result = first.add(&configs, &one, &[]).ok().clone();
+        ours.check(&configs, &one, &result);
+        second.check(&configs, &one, &result);
+        let added = second.add(&configs, &other, &[]).ok().clone();
+        assert_eq!(added["interfaces"][3], result["interfaces"][3]);
+        ours.check(&configs, &other, &added);
+        other.namespace.ping("10.244.0.1".parse().unwrap()).unwrap();
+        other.namespace.ping(address(&result)).unwrap();
+        first.del(&configs, &other, &added);
+        second.del(&configs, &one, &result);
+        let left = node.snapshot(NETWORK);
+        let names = left.links.iter().filter_map(|line| line.split(' ').next());
+        let (of_gateway, shared): (Vec<_>, Vec<_>) =
+            names.partition(|name| name.starts_with("veth"));
+        assert_eq!(
+            shared,
+            ["cni0", "cni0.100", "lo"],
+            "theirs first: {theirs_first}"
+        );
+        assert_eq!(of_gateway.len(), 1, "theirs first: {theirs_first}: {left}");
+    }
+}

@@ -31,7 +31,7 @@ pub use family::Family;
 pub use made::Made;
 pub use mutate::Mutator;
 pub use network::{VALID, entry};
-pub use node::{Node, Pod};
+pub use node::{Node, Pod, can_filter_vlans};
 pub use planned::podnet;
 pub use reference::{Plugins, reference_variants};
 pub use sealed::seal;

@@ -8,6 +8,7 @@ use std::sync::Once;
 
 use ipnet::IpNet;
 use lab::{Lab, Namespace, Snapshot};
+use net::{Bridge, Errno, Netlink, Netns};
 use serde_json::Value;
 
 use crate::{Answer, Family, plugin_folder};
@@ -60,6 +61,17 @@ impl Node {
             lab,
         };
         plugin_folder(&node.bin);
+        Some(node)
+    }
+
+    /// A node whose kernel can filter a bridge by VLAN; `None`, said aloud and counted, where this
+    /// machine's cannot.
+    pub fn with_vlans(label: &str) -> Option<Node> {
+        let node = Node::new(label)?;
+        if !can_filter_vlans() {
+            lab::skip("this kernel cannot filter a bridge by VLAN");
+            return None;
+        }
         Some(node)
     }
 
@@ -195,5 +207,24 @@ impl Node {
             config.extend(more);
         }
         config
+    }
+}
+
+/// Whether this kernel can filter a bridge by VLAN, tried out in a namespace that ends here.
+///
+/// # Panics
+/// It cannot be tried out.
+#[track_caller]
+pub fn can_filter_vlans() -> bool {
+    let elsewhere = Netlink::in_netns(&Netns::anonymous().unwrap()).unwrap();
+    let made = elsewhere.create_bridge(&Bridge {
+        name: "bridge",
+        mac: None,
+        mtu: None,
+        vlan_filtering: true,
+    });
+    match made {
+        Err(error) if error.is(Errno::EOPNOTSUPP) => false,
+        made => made.is_ok() || panic!("{made:?}"),
     }
 }

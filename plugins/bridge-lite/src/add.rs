@@ -7,6 +7,7 @@ use net::{Errno, Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
 use crate::config::BridgeConfig;
+use crate::gateway::Gateway;
 use crate::identity::Identity;
 use crate::ipam;
 use crate::ipv6;
@@ -16,6 +17,7 @@ use crate::neighbours;
 use crate::place::Place;
 use crate::pod;
 use crate::ready;
+use crate::vlan;
 use crate::want::Want;
 
 /// Makes the attachment.
@@ -93,7 +95,11 @@ fn look(place: &Place, want: &Want) -> Result<(), Error> {
     if in_pod.context("failed to look into the pod")?.is_some() {
         return Err(taken(want));
     }
-    bridge::find(&place.node, &want.config.bridge)?;
+    let bridge = bridge::find(&place.node, &want.config.bridge)?;
+    vlan::can_filter(want.config, bridge.as_ref())?;
+    if let Some(gateway) = Gateway::of(want.config) {
+        gateway.find(&place.node)?;
+    }
     let port = place.node.link(name);
     if let Some(port) = port.context(format!("failed to look for {name:?}"))? {
         if want.identity.owns(&port) {
@@ -153,6 +159,10 @@ fn connect(place: &Place, want: &Want, bridge: &Link, undo: &mut Undo) -> Result
             want.config.hairpin, want.config.isolated, identity.name
         ))?;
     }
+    if let Some(vlans) = &want.config.vlans {
+        let membership = vlans.of_pod(vlan::default_of(bridge));
+        membership.set(&place.node, &port)?;
+    }
     Ok(port)
 }
 
@@ -171,6 +181,9 @@ fn report(place: &Place, want: Want, request: &Request) -> Result<AddResult, Err
     let bridge = link::expect(&place.node, &want.config.bridge)?;
     let port = link::expect(&place.node, &want.identity.name)?;
     let pod = link::expect(&place.pod, &want.ifname)?;
-    let version = request.config.cni_version;
-    Ok(want.result([&bridge, &port, &pod], &request.env.sandbox(), version))
+    let gateway = Gateway::of(want.config)
+        .map(|gateway| link::expect(&place.node, &gateway.name))
+        .transpose()?;
+    let (links, version) = ([&bridge, &port, &pod], request.config.cni_version);
+    Ok(want.result(links, gateway.as_ref(), &request.env.sandbox(), version))
 }

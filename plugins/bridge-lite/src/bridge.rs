@@ -7,8 +7,10 @@ use cni::{Context, Error, code};
 use ipnet::IpNet;
 use net::{Address, Bridge, Errno, Link, Mac, Netlink};
 
+use crate::gateway::{self, Gateway};
 use crate::ready;
 use crate::sysctls::Sysctl;
+use crate::vlan;
 use crate::want::{Want, is_ipv6};
 
 /// The link of that name, if there is one.
@@ -34,19 +36,20 @@ pub fn find(node: &Netlink, name: &str) -> Result<Option<Link>, Error> {
     }
 }
 
-/// Addresses that have to go from the bridge before it can have the gateways': none, unless
+/// Addresses that have to go from the link with the gateways' before it can have these: none, unless
 /// `forceAddress` is set.
 ///
 /// # Errors
 /// There are some and `forceAddress` is not set.
 pub fn addresses_to_replace(node: &Netlink, want: &Want) -> Result<Vec<IpNet>, Error> {
-    let name = &want.config.bridge;
-    let wanted = want.bridge_addresses();
-    let Some(bridge) = find(node, name)?.filter(|_| !wanted.is_empty()) else {
+    let wanted = want.gateway_addresses();
+    let bridge = find(node, &want.config.bridge)?;
+    let link = gateway::holder(node, want.config, bridge)?;
+    let Some(Link { name, index, .. }) = link.filter(|_| !wanted.is_empty()) else {
         return Ok(Vec::new());
     };
     let existing = node
-        .addresses(bridge.index)
+        .addresses(index)
         .context(format!("failed to list addresses of {name:?}"))?;
     let conflicts = conflicts(&existing, &wanted);
     match conflicts.first() {
@@ -90,7 +93,7 @@ fn conflicts(existing: &[Address], wanted: &[IpNet]) -> Vec<(IpNet, IpNet)> {
 }
 
 /// Makes the bridge where it is missing, and makes it as wanted: up, promiscuous where asked, with
-/// the gateways' addresses in place of `replaced`.
+/// the gateways' addresses in place of `replaced`; or these on the VLAN's gateway, made likewise.
 ///
 /// # Errors
 /// The kernel's.
@@ -101,6 +104,8 @@ pub fn ensure(node: &Netlink, want: &Want, replaced: &[IpNet]) -> Result<Link, E
         Some(bridge) => bridge,
         None => create(node, want)?,
     };
+    // Again: another ADD may have made it meanwhile, without VLANs.
+    vlan::filters(want.config, &bridge)?;
     if !bridge.up {
         if !want.config.dad {
             // Else the node could not ask for a pod's link-layer address, which it does from its
@@ -113,8 +118,15 @@ pub fn ensure(node: &Netlink, want: &Want, replaced: &[IpNet]) -> Result<Link, E
         node.set_promiscuous(bridge.index)
             .context(format!("could not set promiscuous mode on {name:?}"))?;
     }
-    let wanted = want.bridge_addresses();
-    let added = set_addresses(node, &bridge, want, &wanted, replaced);
+    let wanted = want.gateway_addresses();
+    let gateway = match wanted.is_empty() {
+        true => None,
+        false => Gateway::of(want.config),
+    };
+    let gateway = gateway.map(|gateway| gateway.ensure(node, &bridge, want.config.dad));
+    let gateway = gateway.transpose()?;
+    let holder = gateway.as_ref().unwrap_or(&bridge);
+    let added = set_addresses(node, holder, want, &wanted, replaced);
     let added = added.context("failed to set bridge addr")?;
     if !bridge.has_fixed_mac().unwrap_or(!added) {
         pin_mac(node, &bridge).context(format!("failed to fix the MAC of {name:?}"))?;
@@ -130,7 +142,7 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
         name,
         mac: Some(random_mac()),
         mtu: want.config.mtu,
-        vlan_filtering: false,
+        vlan_filtering: want.config.vlans.is_some(),
     });
     match made {
         Err(error) if !error.is(Errno::EEXIST) => return Err(error).context(failed),
@@ -142,7 +154,7 @@ fn create(node: &Netlink, want: &Want) -> Result<Link, Error> {
 /// Gives it the addresses that it lacks; whether there were such.
 fn set_addresses(
     node: &Netlink,
-    bridge: &Link,
+    link: &Link,
     want: &Want,
     wanted: &[IpNet],
     replaced: &[IpNet],
@@ -151,20 +163,20 @@ fn set_addresses(
         return Ok(false);
     }
     for old in replaced {
-        match node.delete_address(bridge.index, *old) {
+        match node.delete_address(link.index, *old) {
             // Another ADD with forceAddress was quicker.
             Err(error) if error.is(Errno::EADDRNOTAVAIL) => {}
             other => other?,
         }
     }
-    let existing = node.addresses(bridge.index)?;
+    let existing = node.addresses(link.index)?;
     let mut added = false;
     for new in wanted {
         if existing.iter().any(|address| address.net == *new) {
             continue;
         }
         // Without `nodad` a pod's first packets would wait for the gateway's detection to end.
-        match node.add_address(bridge.index, *new, is_ipv6(*new) && !want.config.dad) {
+        match node.add_address(link.index, *new, is_ipv6(*new) && !want.config.dad) {
             Err(error) if error.is(Errno::EEXIST) => {}
             other => other?,
         }
@@ -176,10 +188,13 @@ fn set_addresses(
 /// Waits, where duplicate detection is on, until it has ended for the gateways' addresses: else a
 /// pod's first packets would have to.
 pub fn await_detection(node: &Netlink, want: &Want, bridge: &Link) -> Result<(), Error> {
-    let ipv6 = want.bridge_addresses().iter().any(|net| is_ipv6(*net));
-    match want.config.dad && ipv6 {
-        true => ready::addresses(node, bridge.index, &want.config.bridge),
-        false => Ok(()),
+    let ipv6 = want.gateway_addresses().iter().any(|net| is_ipv6(*net));
+    if !want.config.dad || !ipv6 {
+        return Ok(());
+    }
+    match gateway::holder(node, want.config, Some(bridge.clone()))? {
+        Some(holder) => ready::addresses(node, holder.index, &holder.name),
+        None => Ok(()),
     }
 }
 
@@ -191,7 +206,7 @@ fn pin_mac(node: &Netlink, bridge: &Link) -> net::Result<()> {
 }
 
 /// On no other node that shares the layer 2.
-fn random_mac() -> Mac {
+pub fn random_mac() -> Mac {
     let random = RandomState::new().hash_one(std::process::id());
     let [a, b, c, d, e, f, ..] = random.to_ne_bytes();
     Mac::local([a, b, c, d, e, f])

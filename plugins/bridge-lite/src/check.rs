@@ -7,10 +7,12 @@ use net::{Link, Netlink};
 
 use crate::compare::{self, Previous};
 use crate::config::BridgeConfig;
+use crate::gateway::Gateway;
 use crate::hand_on;
 use crate::macspoof;
 use crate::place::Place;
 use crate::sysctls::{Need, Sysctl};
+use crate::vlan;
 use crate::want::Want;
 
 /// Whether all is as ADD made it.
@@ -34,6 +36,11 @@ pub fn check(request: &Request) -> Result<(), Error> {
     compare::pod_link(&want, &previous, &pod)?;
     compare::port(&want, &port, bridge.index)?;
     compare::mtus(&want, &previous, &pod, &port)?;
+    if let Some(vlans) = &config.vlans {
+        let membership = vlans.of_pod(vlan::default_of(&bridge));
+        let membership = membership.tolerant(!want.identity.owns(&port));
+        membership.check(&place.node, &port)?;
+    }
     pod_network(&place, &want, pod.index)?;
     if config.mac_spoof_check {
         request.step("filter");
@@ -68,9 +75,15 @@ fn node_bridge(node: &Netlink, want: &Want, previous: &Previous) -> Result<Link,
     let bridge = bridge.context(format!("failed to look up {name:?}"))?;
     let bridge = bridge.ok_or_else(|| Error::check(format!("bridge {name} was not found")))?;
     compare::bridge(want, previous, &bridge)?;
-    let wanted = want.bridge_addresses();
+    let wanted = want.gateway_addresses();
     if !wanted.is_empty() {
-        let existing = node.addresses(bridge.index);
+        let gateway = Gateway::of(want.config).map(|gateway| gateway.check(node, &bridge));
+        let gateway = gateway.transpose()?;
+        if let Some(gateway) = &gateway {
+            compare::gateway(previous, gateway)?;
+        }
+        let Link { name, index, .. } = gateway.as_ref().unwrap_or(&bridge);
+        let existing = node.addresses(*index);
         let existing = existing.context(format!("failed to list addresses of {name:?}"))?;
         compare::addresses(name, &wanted, &existing)?;
     }

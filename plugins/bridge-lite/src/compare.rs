@@ -5,10 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use cni::{AddResult, Error, Interface};
+use cni::{AddResult, Error, Interface, code};
 use ipnet::IpNet;
 use net::{Address, Link, Mac, Route};
 
+use crate::vlan;
 use crate::want::{Want, is_ipv6};
 
 /// The final result of the chain's ADD.
@@ -64,7 +65,22 @@ pub fn bridge(want: &Want, previous: &Previous, bridge: &Link) -> Result<(), Err
         let msg = format!("Bridge interface {name} Mac doesn't match: {told}");
         return Err(Error::check(msg));
     }
-    Ok(())
+    vlan::filters(want.config, bridge).map_err(|error| Error {
+        code: code::CHECK_FAILED,
+        ..error
+    })
+}
+
+/// The gateway of a VLAN: with the MAC and MTU that were told.
+pub fn gateway(previous: &Previous, link: &Link) -> Result<(), Error> {
+    let (name, told) = (&link.name, previous.node_link(&link.name));
+    let mac = told.map_or("", |told| &told.mac);
+    if !same_mac(mac, link.mac) {
+        let msg = format!("vlan gateway {name} Mac doesn't match: {mac}");
+        return Err(Error::check(msg));
+    }
+    let mtu = told.and_then(|told| told.mtu);
+    same_mtu(mtu.filter(|mtu| *mtu != 0), link)
 }
 
 /// The host veth is gone, or none of ours.
@@ -151,15 +167,20 @@ pub fn mtus(want: &Want, previous: &Previous, pod: &Link, port: &Link) -> Result
     let told = ends.map(|(_, told)| told.and_then(|told| told.mtu).filter(|mtu| *mtu != 0));
     let common = Some(port.mtu).filter(|_| told == [None, None]);
     for ((link, _), told) in ends.into_iter().zip(told) {
-        match told.or(want.config.mtu).or(common) {
-            Some(mtu) if mtu != link.mtu => {
-                let msg = format!("interface {} has mtu {}, not {mtu}", link.name, link.mtu);
-                return Err(Error::check(msg));
-            }
-            _ => {}
-        }
+        same_mtu(told.or(want.config.mtu).or(common), link)?;
     }
     Ok(())
+}
+
+/// Whether a link has this MTU; one that is not known may be any.
+fn same_mtu(known: Option<u32>, link: &Link) -> Result<(), Error> {
+    match known {
+        Some(mtu) if mtu != link.mtu => {
+            let msg = format!("interface {} has mtu {}, not {mtu}", link.name, link.mtu);
+            Err(Error::check(msg))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a link has the MAC that was told; an empty one tells nothing.

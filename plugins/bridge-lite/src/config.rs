@@ -2,13 +2,15 @@
 
 #[cfg(test)]
 mod tests;
+mod vlan;
 
-use cni::{Dns, Error, Request, Version, code};
+use cni::{Dns, Error, Request, Version};
 use firewall::Backend;
 use net::Mac;
 use serde::Deserialize;
-use serde_json::Value;
 
+pub use self::vlan::Vlans;
+use crate::gateway::Gateway;
 use crate::names;
 
 /// Bridge where the configuration names none.
@@ -31,10 +33,8 @@ struct Keys {
     hairpin_mode: bool,
     promisc_mode: bool,
     vlan: i64,
-    vlan_trunk: Vec<Value>,
-    /// Read for its type alone: without VLANs it changes nothing.
-    #[serde(rename = "preserveDefaultVlan")]
-    _preserve_default_vlan: bool,
+    vlan_trunk: Option<Vec<vlan::TrunkKeys>>,
+    preserve_default_vlan: bool,
     macspoofchk: bool,
     enabledad: bool,
     disable_container_interface: bool,
@@ -122,6 +122,8 @@ pub struct BridgeConfig {
     pub dad: bool,
     /// No frame leaves the pod whose source is not the pod's MAC.
     pub mac_spoof_check: bool,
+    /// VLANs of the pod; `None` where the bridge need not tell any apart.
+    pub vlans: Option<Vlans>,
     /// The pod's interface is brought up.
     pub container_up: bool,
     /// MAC that was asked for the pod's interface.
@@ -134,11 +136,9 @@ impl BridgeConfig {
     /// Reads and validates the configuration and `CNI_ARGS`.
     ///
     /// # Errors
-    /// Code 6 for a wrong type, 2 for a key that is not supported, 7 for an invalid value, 4 for
-    /// invalid `CNI_ARGS`.
+    /// Code 6 for a wrong type, 7 for an invalid value, 4 for invalid `CNI_ARGS`.
     pub fn read(request: &Request) -> Result<BridgeConfig, Error> {
         let keys: Keys = request.config.read()?;
-        refuse_unsupported(&keys)?;
         let args_mac = request.env.arg("MAC", KNOWN_ARGS)?.unwrap_or_default();
         let config = BridgeConfig {
             bridge: bridge_name(&keys.bridge)?,
@@ -154,6 +154,11 @@ impl BridgeConfig {
             isolated: keys.port_isolation,
             dad: keys.enabledad,
             mac_spoof_check: keys.macspoofchk,
+            vlans: Vlans::read(
+                keys.vlan,
+                keys.vlan_trunk.as_deref(),
+                keys.preserve_default_vlan,
+            )?,
             container_up: !keys.disable_container_interface,
             mac: mac(&[
                 ("runtimeConfig.mac", &keys.runtime_config.mac),
@@ -187,6 +192,9 @@ impl BridgeConfig {
             )
             .details("disableContainerInterface is true: leave ipam.type empty"));
         }
+        if let Some(gateway) = Gateway::of(self) {
+            names::of_gateway(&gateway.name)?;
+        }
         if !self.layer3 && version < Version::V0_3_0 {
             return Err(
                 Error::config("cannot convert: no valid IP addresses").details(format!(
@@ -205,23 +213,6 @@ fn bridge_or_default(name: &str) -> &str {
     } else {
         name
     }
-}
-
-/// Keys that other implementations know and this one does not (yet): to ignore them would give the
-/// pod another network than was asked for.
-fn refuse_unsupported(keys: &Keys) -> Result<(), Error> {
-    let refuse = |key: &str, value: &dyn std::fmt::Display, allowed: &str| {
-        let msg = format!("{key}: {value} is not supported");
-        Err(Error::new(code::UNSUPPORTED_FIELD, msg).details(format!("allowed: {allowed}")))
-    };
-    if keys.vlan != 0 {
-        return refuse("vlan", &keys.vlan, "0 or absent");
-    }
-    if !keys.vlan_trunk.is_empty() {
-        let value = Value::Array(keys.vlan_trunk.clone());
-        return refuse("vlanTrunk", &value, "an empty list or absent");
-    }
-    Ok(())
 }
 
 /// The backend that was asked for, if any.

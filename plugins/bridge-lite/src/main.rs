@@ -11,6 +11,7 @@ mod config;
 mod del;
 #[cfg(test)]
 mod fixture;
+mod gateway;
 mod gc;
 mod identity;
 mod ipv6;
@@ -22,6 +23,7 @@ mod pod;
 mod ready;
 mod status;
 mod sysctls;
+mod vlan;
 mod want;
 
 use std::process::ExitCode;

@@ -18,6 +18,21 @@ pub fn of_bridge(name: &str) -> Result<(), Error> {
     Err(Error::config(msg).details(ALLOWED))
 }
 
+/// Refuses a name for a VLAN's gateway, made of the bridge's and the VLAN's id, that is too long.
+///
+/// # Errors
+/// Code 7.
+pub fn of_gateway(name: &str) -> Result<(), Error> {
+    if is_usable(name) {
+        return Ok(());
+    }
+    let msg = format!("vlan: gateway {name:?} is not an interface name");
+    Err(Error::config(msg).details(
+        "BRIDGE.VLAN has more than 15 bytes; allowed: a shorter name for the bridge, or isGateway: \
+         false",
+    ))
+}
+
 /// Refuses a name for the pod's interface that cannot be one.
 ///
 /// # Errors

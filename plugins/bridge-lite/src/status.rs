@@ -6,9 +6,11 @@ use net::{Address, Link, Netlink};
 use crate::add::can_masquerade;
 use crate::bridge;
 use crate::config::BridgeConfig;
+use crate::gateway;
 use crate::ipam;
 use crate::macspoof;
 use crate::sysctls::Sysctl;
+use crate::vlan;
 use crate::want::is_ipv6;
 
 /// Finds what every ADD would fail for; then asks the IPAM plugin, whose error becomes ours.
@@ -22,10 +24,12 @@ pub fn status(request: &Request) -> Result<(), Error> {
     let node = Netlink::current().context("failed to open a netlink socket");
     let node = node.map_err(Error::not_available)?;
     let bridge = bridge::find(&node, &config.bridge).map_err(Error::not_available)?;
+    vlan::can_filter(&config, bridge.as_ref()).map_err(Error::not_available)?;
     can_masquerade(config.masquerade()).map_err(Error::not_available)?;
     macspoof::preflight(&config).map_err(Error::not_available)?;
     if config.is_gateway && config.layer3 {
-        can_forward(&node, &config, bridge.as_ref())?;
+        let holder = gateway::holder(&node, &config, bridge).map_err(Error::not_available)?;
+        can_forward(&node, &config, holder.as_ref())?;
     }
     request.step("ipam");
     match ipam(request).map_err(Error::not_available)? {
@@ -34,22 +38,24 @@ pub fn status(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Sees that the node forwards, or can be made to.
-fn can_forward(node: &Netlink, config: &BridgeConfig, bridge: Option<&Link>) -> Result<(), Error> {
-    let addresses = match bridge {
-        Some(bridge) => node.addresses(bridge.index),
+/// Sees that the node forwards, or can be made to. `holder` has the gateways' addresses, if it is
+/// there.
+fn can_forward(node: &Netlink, config: &BridgeConfig, holder: Option<&Link>) -> Result<(), Error> {
+    let name = gateway::holder_name(config);
+    let addresses = match holder {
+        Some(holder) => node.addresses(holder.index),
         None => Ok(Vec::new()),
     };
-    let addresses = addresses.context(format!("failed to list addresses of {:?}", config.bridge));
+    let addresses = addresses.context(format!("failed to list addresses of {name:?}"));
     let addresses = addresses.map_err(Error::not_available)?;
     let possible = |ipv6: bool| {
-        let sysctls = Sysctl::forwarding(&config.bridge, ipv6);
+        let sysctls = Sysctl::forwarding(&name, ipv6);
         sysctls.iter().try_for_each(Sysctl::can_be_set)
     };
     forwarding(&addresses, possible)
 }
 
-/// The families of the addresses that the bridge has already are needed. Where it has none, only the
+/// The families of the addresses that are there already are needed. Where there are none, only the
 /// IPAM plugin knows which will be, and one is enough.
 fn forwarding(
     addresses: &[Address],

@@ -12,6 +12,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use net::{Link, PortFlags, Route};
 
 use crate::config::BridgeConfig;
+use crate::gateway::{self, Gateway};
 use crate::identity::Identity;
 use crate::sysctls::Sysctl;
 
@@ -207,9 +208,8 @@ impl<'a> Want<'a> {
         self.ips.iter().map(|ip| ip.address).collect()
     }
 
-    /// Addresses of the bridge: the gateways, each in its address's network; none unless the
-    /// bridge is one.
-    pub fn bridge_addresses(&self) -> Vec<IpNet> {
+    /// The gateways' addresses on the node, each in its address's network; none unless it is one.
+    pub fn gateway_addresses(&self) -> Vec<IpNet> {
         let mut addresses = Vec::new();
         for ip in self.ips.iter().filter(|_| self.config.is_gateway) {
             let gateway = ip
@@ -257,10 +257,15 @@ impl<'a> Want<'a> {
             Sysctl::no_router_advertisements(&self.config.bridge),
             Sysctl::no_router_advertisements(&self.identity.name),
         ];
-        let gateways = self.bridge_addresses();
+        if let Some(gateway) = Gateway::of(self.config) {
+            let ends = [&gateway.name, &gateway.port];
+            sysctls.extend(ends.map(|name| Sysctl::no_router_advertisements(name)));
+        }
+        let holder = gateway::holder_name(self.config);
+        let gateways = self.gateway_addresses();
         for ipv6 in [false, true] {
             if gateways.iter().any(|gateway| is_ipv6(*gateway) == ipv6) {
-                sysctls.extend(Sysctl::forwarding(&self.config.bridge, ipv6));
+                sysctls.extend(Sysctl::forwarding(&holder, ipv6));
             }
         }
         sysctls
@@ -274,16 +279,25 @@ impl<'a> Want<'a> {
         Sysctl::of_pod_interface(&self.ifname, self.has_ipv6(), self.config.dad)
     }
 
-    /// The result, with the links as they are in the end.
-    pub fn result(self, links: [&Link; 3], sandbox: &str, version: Version) -> AddResult {
+    /// The result, with the links as they are in the end: bridge, host veth, the pod's, and a VLAN's
+    /// gateway.
+    pub fn result(
+        self,
+        links: [&Link; 3],
+        gateway: Option<&Link>,
+        sandbox: &str,
+        version: Version,
+    ) -> AddResult {
         let [bridge, port, pod] = links;
         let interface = |link, sandbox| attached::link::interface(link, sandbox, version);
+        let mut interfaces = vec![
+            interface(bridge, ""),
+            interface(port, ""),
+            interface(pod, sandbox),
+        ];
+        interfaces.extend(gateway.map(|gateway| interface(gateway, "")));
         AddResult {
-            interfaces: vec![
-                interface(bridge, ""),
-                interface(port, ""),
-                interface(pod, sandbox),
-            ],
+            interfaces,
             ips: self.ips,
             routes: self.routes,
             dns: self.dns,

@@ -55,7 +55,7 @@ fn made(config: &BridgeConfig) -> Made {
         peer: Some(7),
         ..link("veth")
     };
-    let result = want.result([&bridge, &port, &pod], SANDBOX, Version::V1_0_0);
+    let result = want.result([&bridge, &port, &pod], None, SANDBOX, Version::V1_0_0);
     Made {
         bridge,
         port,

@@ -58,7 +58,7 @@ fn a_gateway_is_the_first_address_of_the_network_unless_the_ipam_gives_one() {
     for (address, given, expected) in table {
         let config = gateway();
         let want = want(&config, &[(address, given)], &[]).unwrap();
-        assert_eq!(texts(&want.bridge_addresses()), [expected], "{address}");
+        assert_eq!(texts(&want.gateway_addresses()), [expected], "{address}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_gateway_is_the_first_address_of_the_network_unless_the_ipam_gives_one() {
 fn without_a_gateway_the_bridge_has_no_address() {
     let config = config();
     let want = want(&config, &[("10.1.2.3/16", "10.1.0.1")], &[]).unwrap();
-    assert!(want.bridge_addresses().is_empty());
+    assert!(want.gateway_addresses().is_empty());
     let accept_ra = [
         "net/ipv6/conf/cni0/accept_ra".to_owned(),
         format!("net/ipv6/conf/{}/accept_ra", want.identity.name),
@@ -110,7 +110,7 @@ fn each_family_forwards_only_where_it_has_a_gateway() {
 fn one_bridge_address_for_two_pod_addresses_of_a_network() {
     let config = gateway();
     let want = want(&config, &[("10.1.0.2/16", ""), ("10.1.0.3/16", "")], &[]).unwrap();
-    assert_eq!(texts(&want.bridge_addresses()), ["10.1.0.1/16"]);
+    assert_eq!(texts(&want.gateway_addresses()), ["10.1.0.1/16"]);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn the_result_tells_bridge_host_veth_and_pod() {
     let (bridge, port, pod) = (named("cni0"), named("veth1"), named("eth0"));
     let of = |version| {
         let want = want.clone();
-        want.result([&bridge, &port, &pod], "/run/netns/pod", version)
+        want.result([&bridge, &port, &pod], None, "/run/netns/pod", version)
     };
     let result = of(Version::V1_1_0);
     let told = result.interfaces.iter();
@@ -357,7 +357,7 @@ fn check_wants_what_add_told() {
     let made = want(&config, &[("10.1.0.2/16", "")], &[]).unwrap();
     let (addresses, gateways, kernel) = (
         made.pod_addresses(),
-        made.bridge_addresses(),
+        made.gateway_addresses(),
         made.pod_routes(2),
     );
     let pod = Link {
@@ -365,7 +365,7 @@ fn check_wants_what_add_told() {
         ..link("veth")
     };
     let links = [&link("bridge"), &link("veth"), &pod];
-    let mut told = made.result(links, "/run/netns/pod", Version::V1_0_0);
+    let mut told = made.result(links, None, "/run/netns/pod", Version::V1_0_0);
     // Another interface's address is none of ours.
     told.ips.push(IpConfig {
         interface: Some(1),
@@ -375,7 +375,7 @@ fn check_wants_what_add_told() {
         .with_previous(&told)
         .unwrap();
     assert_eq!(want.pod_addresses(), addresses);
-    assert_eq!(want.bridge_addresses(), gateways);
+    assert_eq!(want.gateway_addresses(), gateways);
     assert_eq!(want.pod_routes(2), kernel);
     // A default route that a later plugin took away is not wanted back.
     told.routes.clear();
@@ -396,7 +396,7 @@ fn layer_2_wants_links_only() {
     let want = Want::links(&config, &attachment());
     let want = want.with_previous(&previous).unwrap();
     assert!(want.pod_addresses().is_empty());
-    assert!(want.bridge_addresses().is_empty());
+    assert!(want.gateway_addresses().is_empty());
     assert!(want.pod_routes(2).is_empty());
     assert!(want.pod_sysctls().is_empty());
 }
