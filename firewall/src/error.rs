@@ -67,6 +67,15 @@ impl Error {
         }
     }
 
+    /// Whether some of it may be done later: others hold a lock.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Error::Busy { .. } => true,
+            Error::Several(errors) => errors.iter().any(Error::may_pass),
+            _ => false,
+        }
+    }
+
     /// The errors as one; `Ok` where there is none.
     ///
     /// # Errors
@@ -95,15 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_is_only_what_is_nothing_else() {
+    fn busy_is_only_what_is_nothing_else_and_may_pass_in_part() {
         let busy = || Error::Busy {
             lock: "/run/x".to_owned(),
         };
         assert_eq!(busy().to_string(), "/run/x is held by another process");
         assert!(busy().is_busy());
         assert!(Error::Several(vec![busy(), busy()]).is_busy());
-        assert!(!Error::Several(vec![busy(), Error::NoTool("iptables")]).is_busy());
-        assert!(!Error::NoTool("iptables").is_busy());
+        let in_part = Error::Several(vec![Error::NoTool("iptables"), busy()]);
+        assert!(!in_part.is_busy() && in_part.may_pass() && busy().may_pass());
+        let never = Error::NoTool("iptables");
+        assert!(!never.is_busy() && !never.may_pass());
     }
 
     #[test]

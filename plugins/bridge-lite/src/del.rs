@@ -15,29 +15,38 @@ use crate::ipam;
 use crate::macspoof;
 
 /// Unmakes the attachment. The address is released last, when nothing uses it any more, and also
-/// where something else could not be removed.
+/// where something else could not be removed; but not as long as rules of it are there that another
+/// DEL may remove: they would masquerade the address's next pod.
 pub fn del(request: &Request) -> Result<(), Error> {
     let config = DelConfig::read(request);
+    let rules = remove_rules(request, &config);
+    let is_held = rules.as_ref().is_err_and(firewall::Error::may_pass);
+    let so = if is_held {
+        ", and its address stays reserved"
+    } else {
+        ""
+    };
+    let left = format!(
+        "masquerade rules of {} may still be there{so}",
+        request.attachment()
+    );
     let steps = [
-        remove_rules(request, &config),
+        rules.rules_context(left),
         macspoof::del(request, config.mac_spoof_check),
         remove_links(request, &config),
-        release(request),
+        if is_held { Ok(()) } else { release(request) },
     ];
     Error::all(steps.into_iter().filter_map(Result::err).collect())
 }
 
-fn remove_rules(request: &Request, config: &DelConfig) -> Result<(), Error> {
+fn remove_rules(request: &Request, config: &DelConfig) -> firewall::Result<()> {
     request.step("masquerade");
     let attachment = request.attachment();
     // By which what a reference plugin made is recognised.
     let previous = request.config.prev_result_tolerant().unwrap_or_default();
     let told = previous.ips_of(&attachment.ifname);
     let addresses: Vec<IpNet> = told.map(|ip| ip.address).collect();
-    let deleted = masquerade::delete(owner(&attachment), &addresses, config.ip_masq);
-    deleted.rules_context(format!(
-        "masquerade rules of {attachment} may still be there"
-    ))
+    masquerade::delete(owner(&attachment), &addresses, config.ip_masq)
 }
 
 fn release(request: &Request) -> Result<(), Error> {

@@ -13,25 +13,37 @@ use crate::identity::Identity;
 use crate::macspoof;
 
 /// Unmakes what is of the network and of no valid attachment. Addresses are released last, when
-/// nothing uses them any more, and also where something else could not be removed.
+/// nothing uses them any more, and also where something else could not be removed; but not as long as
+/// rules are there that another GC may remove, as DEL does it.
 ///
 /// A veth that a reference plugin made says nothing of its network and stays: it goes with its pod.
 pub fn gc(request: &Request) -> Result<(), Error> {
     let valid = request.valid_attachments()?;
     let owners: Vec<Owner> = valid.iter().map(owner).collect();
+    let network = &request.config.name;
+    let rules = remove_rules(request, &owners);
+    let is_held = rules.as_ref().is_err_and(firewall::Error::may_pass);
+    let so = if is_held {
+        " may still be there, and addresses stay reserved"
+    } else {
+        ""
+    };
     let steps = [
-        remove_rules(request, &owners),
+        rules.rules_context(format!("masquerade rules of network {network}{so}")),
         macspoof::gc(request, &owners),
         remove_links(request, &valid),
-        hand_on(Command::Gc, request),
+        if is_held {
+            Ok(())
+        } else {
+            hand_on(Command::Gc, request)
+        },
     ];
     Error::all(steps.into_iter().filter_map(Result::err).collect())
 }
 
-fn remove_rules(request: &Request, valid: &[Owner]) -> Result<(), Error> {
+fn remove_rules(request: &Request, valid: &[Owner]) -> firewall::Result<()> {
     request.step("masquerade");
-    let network = &request.config.name;
-    masquerade::gc(network, valid).rules_context(format!("masquerade rules of network {network}"))
+    masquerade::gc(&request.config.name, valid)
 }
 
 fn remove_links(request: &Request, valid: &BTreeSet<Attachment>) -> Result<(), Error> {
