@@ -43,6 +43,14 @@ pub enum Error {
         /// What it was given.
         limit: std::time::Duration,
     },
+    /// The program does not stop talking.
+    #[error("{program}: said more than {} MiB, not listened to any more", .limit / 1024 / 1024)]
+    TooMuch {
+        /// The program's path.
+        program: String,
+        /// What it might have said, in bytes.
+        limit: usize,
+    },
     /// What the backend cannot do.
     #[error("{0}")]
     Unsupported(String),

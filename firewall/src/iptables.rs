@@ -1,14 +1,12 @@
 //! The programs: finding them, reading the table `nat`, and restoring batches of lines into it.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use process_control::{ChildExt as _, Control as _, Output};
-
 use crate::deadline::Deadline;
+use crate::process::{self, End, Limits, Output};
 use crate::rule::{Family, Listing, Rule};
 use crate::{Error, Result};
 
@@ -22,6 +20,9 @@ const BACKOFF: [Duration; 6] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
 ];
+
+/// What a listing may have, in bytes: 60,000 ports have some 30 MB.
+const MAX_STDOUT: usize = 256 * 1024 * 1024;
 
 /// What the programs of the legacy variant lock; those of the nft variant take no lock.
 const XTABLES_LOCK: &str = "/run/xtables.lock";
@@ -150,30 +151,28 @@ impl Tool {
         // At least a second: by 0, older ones wait without end.
         let wait = self.deadline.for_locks().as_secs().max(1);
         let start = Instant::now();
-        let run = || {
-            let mut child = Command::new(program)
-                .args(arguments)
-                .args(["-w", &wait.to_string()])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()?;
-            if let Some(mut stdin) = child.stdin.take() {
-                let text = format!("*nat\n{}\nCOMMIT\n", batch.join("\n"));
-                // One that does not read must not keep us; it says why by its exit status.
-                std::thread::spawn(move || stdin.write_all(text.as_bytes()));
-            }
-            let child = child.controlled_with_output();
-            child.time_limit(limit).terminate_for_timeout().wait()
+        let mut command = Command::new(program);
+        command.args(arguments).args(["-w", &wait.to_string()]);
+        let input = format!("*nat\n{}\nCOMMIT\n", batch.join("\n"));
+        let limits = Limits {
+            time: limit,
+            stdout: MAX_STDOUT,
         };
-        let output = run().map_err(|source| Error::Io {
+        let end = process::run(&mut command, input, limits).map_err(|source| Error::Io {
             command: name(),
             source,
         })?;
-        let output = output.ok_or_else(|| Error::TimedOut {
-            program: name(),
-            limit,
-        })?;
+        let output = match end {
+            End::Ended(output) => output,
+            End::TimedOut => {
+                let program = name();
+                return Err(Error::TimedOut { program, limit });
+            }
+            End::TooMuch => {
+                let (program, limit) = (name(), MAX_STDOUT);
+                return Err(Error::TooMuch { program, limit });
+            }
+        };
         if output.status.success() {
             return Ok(output);
         }
@@ -320,6 +319,7 @@ mod tests {
 
     /// Both programs are the script.
     fn stub(folder: &Path, script: &str) -> Tool {
+        use std::io::Write as _;
         use std::os::unix::fs::OpenOptionsExt as _;
         let program = folder.join("iptables");
         let mut options = std::fs::OpenOptions::new();
@@ -354,6 +354,17 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_program_that_does_not_stop_talking_is_said_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tool = stub(folder.path(), "exec yes");
+        tool.deadline = Deadline::after(Duration::ZERO, Duration::from_secs(60));
+        let error = tool.list().unwrap_err();
+        let text = error.to_string();
+        let so = "iptables: said more than 256 MiB, not listened to any more";
+        assert!(text.ends_with(so), "{text}");
     }
 
     #[test]

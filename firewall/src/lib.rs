@@ -25,6 +25,7 @@ pub mod masquerade;
 mod names;
 mod nft;
 mod probe;
+mod process;
 mod rule;
 mod ruleset;
 mod verbs;
