@@ -120,10 +120,10 @@ fn ports_that_are_none() {
 
 #[test]
 fn keys_of_portmap_that_are_none() {
-    let Some(world) = World::new("refused-portmap") else {
+    let Some(world) = World::dual_stack("refused-portmap") else {
         return;
     };
-    let table: [Refusal; 11] = [
+    let table: [Refusal; 12] = [
         (
             json!({ "markMasqBit": 32 }),
             7,
@@ -161,8 +161,16 @@ fn keys_of_portmap_that_are_none() {
         ),
         (
             json!({ "conditionsV4": ["--no-such-option", "x"] }),
-            100,
-            &["no-such-option"],
+            7,
+            &[
+                "unable to setup DNAT",
+                "conditionsV4: [\"--no-such-option\", \"x\"]; allowed: ",
+            ],
+        ),
+        (
+            json!({ "conditionsV6": ["-s", "10.0.0.0/33"], "conditionsV4": ["-i", "eth0"] }),
+            7,
+            &["conditionsV6: [\"-s\", \"10.0.0.0/33\"]; allowed: "],
         ),
         (json!({ "snat": "yes" }), 6, &["snat", "\"yes\""]),
         (

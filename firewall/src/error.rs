@@ -1,5 +1,7 @@
 //! What could not be done to the rules.
 
+use crate::rule::Family;
+
 /// Result of every verb.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -14,6 +16,8 @@ pub enum Error {
     Refused {
         /// The program's path.
         program: String,
+        /// Its family.
+        family: Family,
         /// The lines that it was given, as one, shortened; empty where there were none.
         batch: String,
         /// Exit status.
@@ -84,6 +88,16 @@ impl Error {
         }
     }
 
+    /// Where iptables did not understand what it was given: of which family it was.
+    pub fn of_parameters(&self) -> Option<Family> {
+        /// `PARAMETER_PROBLEM` of iptables' xtables.h.
+        const PARAMETER_PROBLEM: i64 = 2;
+        match self {
+            Error::Refused { family, status, .. } if *status == PARAMETER_PROBLEM => Some(*family),
+            _ => None,
+        }
+    }
+
     /// The errors as one; `Ok` where there is none.
     ///
     /// # Errors
@@ -129,6 +143,7 @@ mod tests {
     fn the_words_of_a_program_come_before_what_it_was_given() {
         let refused = |batch: &str| Error::Refused {
             program: "/sbin/x".to_owned(),
+            family: Family::V4,
             batch: batch.to_owned(),
             status: 2,
             stderr: "no such thing".to_owned(),

@@ -47,6 +47,7 @@ impl Variant {
 /// `iptables` and `iptables-restore` of one family and variant, for one verb.
 #[derive(Debug)]
 pub struct Tool {
+    family: Family,
     reader: PathBuf,
     restorer: PathBuf,
     is_nft: bool,
@@ -87,6 +88,7 @@ impl Tool {
         let reader = folder.join(reader);
         let is_nft = is_nft(&reader);
         Some(Tool {
+            family,
             restorer: folder.join(restorer),
             reader,
             is_nft,
@@ -184,6 +186,7 @@ impl Tool {
         }
         Err(Error::Refused {
             program: name(),
+            family: self.family,
             batch: shorten(&batch.join("; ")),
             status,
             stderr: one_line(&String::from_utf8_lossy(&output.stderr)),
@@ -309,6 +312,7 @@ mod tests {
     fn only_status_4_may_pass() {
         let refused = |status| Error::Refused {
             program: String::new(),
+            family: Family::V4,
             batch: String::new(),
             status,
             stderr: String::new(),
@@ -330,6 +334,7 @@ mod tests {
             .write_all(text.as_bytes())
             .unwrap();
         Tool {
+            family: Family::V4,
             reader: program.clone(),
             restorer: program,
             is_nft: false,

@@ -28,7 +28,16 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let attachment = request.attachment();
     let owner = owner(&attachment);
     let mut undo = Undo::new();
-    hostport::add(config.backend, owner, &ports).rules_context("unable to setup DNAT")?;
+    let added = hostport::add(config.backend, owner, &ports);
+    let wrong = added
+        .as_ref()
+        .err()
+        .and_then(|error| wrong_words(&config, error));
+    let added = added.rules_context("unable to setup DNAT");
+    added.map_err(|error| match wrong {
+        Some(details) => Error::config(error.msg).details(details),
+        None => error,
+    })?;
     undo.push(|| drop(hostport::delete(owner, &addresses, true)));
     if config.snat {
         request.step("localnet");
@@ -43,6 +52,13 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
             .filter(|(family, _)| families().any(|there| there == *family)),
     );
     Ok(previous)
+}
+
+/// The conditions that iptables did not understand, if that is why it refused: only it knows its words.
+fn wrong_words(config: &PortmapConfig, error: &firewall::Error) -> Option<String> {
+    let (key, words) = config.conditions(error.of_parameters()?);
+    (!words.is_empty())
+        .then(|| format!("{key}: {words:?}; allowed: conditions of an iptables rule"))
 }
 
 fn read(request: &Request) -> Result<(PortmapConfig, Option<AddResult>), Error> {

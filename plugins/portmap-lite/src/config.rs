@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 /// Bit of the packet mark where the configuration names none.
 const DEFAULT_MARK_BIT: u8 = 13;
+/// Keys that errors name.
+const CONDITIONS_V4: &str = "conditionsV4";
+const CONDITIONS_V6: &str = "conditionsV6";
 /// The kernel's `XT_EXTENSION_MAXNAMELEN` (linux/netfilter/x_tables.h) without the final zero.
 const MAX_CHAIN_LEN: usize = 28;
 
@@ -83,8 +86,8 @@ impl PortmapConfig {
             None => of_node(),
         };
         for_backend(backend, &keys)?;
-        conditions(backend, Family::V4, "conditionsV4", &keys.conditions_v4)?;
-        conditions(backend, Family::V6, "conditionsV6", &keys.conditions_v6)?;
+        conditions(backend, Family::V4, CONDITIONS_V4, &keys.conditions_v4)?;
+        conditions(backend, Family::V6, CONDITIONS_V6, &keys.conditions_v6)?;
         Ok(PortmapConfig {
             backend,
             mark: mark(keys.mark_masq_bit, keys.external_set_mark_chain)?,
@@ -100,6 +103,14 @@ impl PortmapConfig {
             conditions_v4: keys.conditions_v4,
             conditions_v6: keys.conditions_v6,
         })
+    }
+
+    /// The conditions of a family, with their key.
+    pub fn conditions(&self, family: Family) -> (&'static str, &[String]) {
+        match family {
+            Family::V4 => (CONDITIONS_V4, &self.conditions_v4),
+            Family::V6 => (CONDITIONS_V6, &self.conditions_v6),
+        }
     }
 
     /// The host ports of a pod with these addresses.
@@ -162,8 +173,8 @@ fn for_backend(backend: Backend, keys: &Keys) -> Result<(), Error> {
             "externalSetMarkChain",
             (!chain.is_empty()).then_some(Backend::Iptables),
         ),
-        ("conditionsV4", of(&keys.conditions_v4)),
-        ("conditionsV6", of(&keys.conditions_v6)),
+        (CONDITIONS_V4, of(&keys.conditions_v4)),
+        (CONDITIONS_V6, of(&keys.conditions_v6)),
     ]
     .into_iter()
     .filter(|(_, needed)| needed.is_some_and(|needed| needed != backend))
