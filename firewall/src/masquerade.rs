@@ -35,16 +35,18 @@ pub fn preflight(backend: Backend, addresses: &[IpNet]) -> Result<()> {
         .try_for_each(|family| Tool::default_of(family, Deadline::start()).map(drop))
 }
 
-/// Makes the rules of the attachment's addresses. What the backend had of it before is replaced. On
-/// an error nothing of it is left.
+/// Makes the rules of the attachment's addresses. What it had before is replaced, as in
+/// [`crate::hostport::add`]. On an error nothing of it is left.
 ///
 /// # Errors
 /// The tool's, or the kernel's.
 pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
+    let chain = names::chain(PREFIX, owner);
     if backend == Backend::Nftables {
+        nft::nat::forget(&chain)?;
         return nft::add_masquerade(owner, addresses);
     }
-    let chain = names::chain(PREFIX, owner);
+    nft::forget_masquerade(owner)?;
     verbs::add(&chain, |family| rules(&chain, owner, addresses, family))
 }
 

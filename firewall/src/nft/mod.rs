@@ -151,6 +151,14 @@ pub fn delete_ports(
     verbs::delete(&leftovers, expected).map(forwardings)
 }
 
+/// Removes the attachment's ports from our own tables, where its element says that it has some.
+///
+/// # Errors
+/// The kernel's.
+pub fn forget_ports(owner: Owner) -> Result<()> {
+    verbs::forget(&Tag::of(owner), port_tables())
+}
+
 /// See [`crate::hostport::gc`]. The reference plugins' rules do not say of which network they are,
 /// and are let alone.
 ///
@@ -230,6 +238,14 @@ pub fn delete_masquerade(owner: Owner, expected: bool) -> Result<()> {
     remove_masquerade(&|comment| tag.owns(comment), expected)
 }
 
+/// As [`forget_ports`], for masquerade.
+///
+/// # Errors
+/// The kernel's.
+pub fn forget_masquerade(owner: Owner) -> Result<()> {
+    verbs::forget(&Tag::of(owner), masquerade_tables())
+}
+
 /// See [`crate::masquerade::gc`].
 ///
 /// # Errors
@@ -239,10 +255,14 @@ pub fn gc_masquerade(network: &str, valid: &[Owner]) -> Result<()> {
     remove_masquerade(&|comment| dead.owns(comment), false)
 }
 
+fn masquerade_tables() -> [Table; 2] {
+    Family::ALL.map(|family| masquerade::table(family, &[]))
+}
+
 /// Also from the reference plugins' table, where comments begin as ours do.
 fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<()> {
     let leftovers = Leftovers {
-        own: Family::ALL.map(|family| masquerade::table(family, &[])),
+        own: masquerade_tables(),
         is_own,
         foreign: &foreign::MASQUERADE,
         is_foreign: &|rule| is_own(&rule.comment),

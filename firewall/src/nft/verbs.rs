@@ -189,6 +189,31 @@ pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
     })
 }
 
+/// Removes what the attachment has in tables of our own. Where its element is in none of them, the
+/// kernel is asked for nothing else.
+///
+/// # Errors
+/// The kernel's.
+pub fn forget(tag: &Tag, own: [Table; 2]) -> Result<()> {
+    let known = tag.element().entry;
+    let is_there = Socket::open().and_then(|mut socket| {
+        let find = |table: &Table| table.name.get_element(&known);
+        let mut found = own.iter().map(|table| socket.get(&find(table)));
+        found.try_fold(false, |is_there, found| Ok(is_there || found?.is_some()))
+    });
+    // What the kernel does not tell of, DEL will look for.
+    if !is_there.unwrap_or(false) {
+        return Ok(());
+    }
+    let leftovers = Leftovers {
+        own,
+        is_own: &|comment| tag.owns(comment),
+        foreign: &[],
+        is_foreign: &|_| false,
+    };
+    delete(&leftovers, false).map(drop)
+}
+
 /// What DEL could ask the kernel; `None` where it could not, which is no matter: nothing can be
 /// there, or nothing is `expected`.
 ///

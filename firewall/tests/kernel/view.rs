@@ -285,7 +285,9 @@ fn a_second_pod_s_port_is_behind_the_first_one_s() {
                 Iptables => assert_eq!(pairs, [tcp, udp]),
                 Nftables => assert_eq!(pairs, [udp]),
             }
-            let comment = &view.ports[0].comment;
+            let mut ports = view.ports.iter();
+            let first = ports.find(|port| port.target.to_string() == "10.1.2.2");
+            let comment = &first.unwrap().comment;
             assert!(
                 comment.contains("mynet") && comment.contains("first"),
                 "{comment}"

@@ -8,7 +8,10 @@ use super::ruleset::{expect, lines_with, nft, put, ruleset};
 use super::{
     COMMENT, HASH, add_other_pod, add_pod, check_other_pod, check_pod, delete_pod, in_namespace,
 };
-use crate::common::{hide_tools, in_bare_namespace, is_ordinary_user, mapping, nets, owner, ports};
+use crate::common::{
+    hide_tools, in_bare_namespace, is_ordinary_user, mapping, nets, owner, ports, rules_with,
+    variants,
+};
 
 #[test]
 fn nft_prints_what_was_meant() {
@@ -448,4 +451,38 @@ fn a_node_without_iptables_chooses_nftables() {
 #[test]
 fn a_node_with_iptables_chooses_it() {
     crate::common::in_namespace(|| assert_eq!(Backend::of_node(), Backend::Iptables));
+}
+
+#[test]
+fn an_add_by_the_other_backend_replaces() {
+    let Some(_) = lab::find_tool("nft") else {
+        return lab::skip("nft is not installed");
+    };
+    crate::common::in_namespace(|| {
+        let nft = lab::find_tool("nft").unwrap().display().to_string();
+        let of_nftables = || crate::common::run(&nft, &["list", "ruleset"], "").contains(HASH);
+        let of_iptables = || {
+            let chains = [crate::DN, crate::MASQ];
+            ["iptables", "ip6tables"].map(|tool| !rules_with(tool, &chains).is_empty())
+        };
+        crate::add_pod("other");
+        add_other_pod("another", 7);
+        crate::add_pod("cont1");
+        assert_eq!((of_iptables(), of_nftables()), ([true; 2], false));
+        add_pod("cont1");
+        // Of the legacy variant's chains only its programs tell.
+        let is_legacy = variants().0 == "legacy";
+        assert_eq!((of_iptables(), of_nftables()), ([is_legacy; 2], true));
+        check_pod("cont1").unwrap();
+        crate::add_pod("cont1");
+        assert_eq!((of_iptables(), of_nftables()), ([true; 2], false));
+        crate::check_pod("cont1").unwrap();
+        crate::check_pod("other").unwrap();
+        check_other_pod("another", 7).unwrap();
+        add_pod("cont1");
+        delete_pod("cont1");
+        assert_eq!((of_iptables(), of_nftables()), ([false; 2], false));
+        crate::check_pod("other").unwrap();
+        check_other_pod("another", 7).unwrap();
+    });
 }
