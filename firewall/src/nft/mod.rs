@@ -159,8 +159,9 @@ pub fn forget_ports(owner: Owner) -> Result<()> {
     verbs::forget(&Tag::of(owner), port_tables())
 }
 
-/// See [`crate::hostport::gc`]. The reference plugins' rules do not say of which network they are,
-/// and are let alone.
+/// See [`crate::hostport::gc`]. The reference plugins' rules are let alone: their comment is a
+/// container's id, which may be of any network, and they name no link of the node by which one could
+/// tell that nobody uses them. They go by DEL, which knows the id.
 ///
 /// # Errors
 /// What is still there.

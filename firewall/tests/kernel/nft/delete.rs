@@ -93,7 +93,7 @@ fn two_interfaces_of_one_pod_do_not_collide() {
 }
 
 /// What the reference plugins make of two containers, with a rule of somebody else in between.
-const REFERENCE: &str = r#"
+pub const REFERENCE: &str = r#"
 table ip cni_hostport { comment "CNI portmap plugin"
     chain hostports {
         tcp dport 8080 dnat to 10.1.2.2:80 comment "cont1"

@@ -24,6 +24,11 @@ fn gc_takes_what_is_not_valid_and_nothing_else() {
         }
         nft("add table inet cni_plugins_masquerade
              add chain inet cni_plugins_masquerade masq_checks");
+        // Host ports of the reference do not say whose they are.
+        nft(super::delete::REFERENCE
+            .split_inclusive("\n}\n")
+            .next()
+            .unwrap());
         add_other_pod("alive", 7);
         let before = ruleset();
         add_pod("dead");
