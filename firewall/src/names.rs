@@ -74,17 +74,20 @@ pub fn hostport_comment(owner: Owner) -> String {
 }
 
 fn comment(words: &str, owner: Owner) -> String {
-    head(words, owner.network) + &go_quote(owner.container_id)
+    let id = go_quote(owner.container_id);
+    format!("{} id: {id}", head(words, owner.network))
 }
 
-/// What the comments of all attachments of a network begin with, up to the id.
+/// What the comments of all attachments of a network begin with, and no other network's: the quote
+/// behind its name is in no name.
 fn head(words: &str, network: &str) -> String {
-    format!("{words}name: {} id: ", go_quote(network))
+    format!("{words}name: {}", go_quote(network))
 }
 
 /// Whether a comment that begins with `words` is of an attachment of the network; `None` for what
-/// is no such comment. A network whose name fills the comment, so that not all of it is there, is
-/// told from no other that begins so: its comments are taken for another's.
+/// is no such comment. A network whose name fills the comment, so that not all of it is there (from
+/// 248 bytes on, for host ports from 241), is told from no other that begins so: its comments are
+/// taken for another's.
 pub fn is_of_network(comment: &str, words: &str, network: &str) -> Option<bool> {
     let rest = comment.strip_prefix(words)?;
     rest.starts_with("name: \"")
@@ -223,21 +226,20 @@ mod tests {
     #[test]
     fn a_network_that_fills_a_comment_is_told_from_none() {
         let id = "x".repeat(300);
-        for length in [1, 200, 235, 239, 240, 241, 250, 255, 300] {
-            let network = "n".repeat(length);
-            let comment = masquerade_comment(owner(&network, &id, "eth0"));
-            let fits = head("", &network).len() <= MAX_COMMENT_LEN;
-            assert_eq!(
-                is_of_network(&comment, "", &network),
-                Some(fits),
-                "{length}"
-            );
-            let longer = masquerade_comment(owner(&(network.clone() + "n"), &id, "eth0"));
-            assert_eq!(
-                is_of_network(&longer, "", &network),
-                Some(false),
-                "{length}"
-            );
+        for (words, longest) in [("", 247), (HOSTPORT_WORDS, 240)] {
+            let comment = |owner: Owner| match words {
+                "" => masquerade_comment(owner),
+                _ => hostport_comment(owner),
+            };
+            for length in [1, 200, 235, 240, 241, 247, 248, 250, 255, 300] {
+                let network = "n".repeat(length);
+                let longer = network.clone() + "n";
+                for (of, expected) in [(&network, length <= longest), (&longer, false)] {
+                    let comment = comment(owner(of, &id, "eth0"));
+                    let found = is_of_network(&comment, words, &network);
+                    assert_eq!(found, Some(expected), "{words}{length}");
+                }
+            }
         }
     }
 
