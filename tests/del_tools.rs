@@ -122,10 +122,8 @@ fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
     if let Some(world) = World::dual_stack("tools-lost") {
         is_named_and_all_else_is_freed(&world, &cases);
     }
-    // Of chains of the legacy variant only its programs tell: without its ports nothing says that
-    // the pod had any.
     if let Some(world) = World::legacy("tools-lost-legacy") {
-        is_named_and_all_else_is_freed(&world, &cases[..2]);
+        is_named_and_all_else_is_freed(&world, &cases);
     }
 }
 

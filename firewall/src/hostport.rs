@@ -181,15 +181,14 @@ pub fn preflight(backend: Backend, ports: &HostPorts) -> Result<()> {
 }
 
 /// Makes the rules of the attachment's ports. What it had before is replaced, by whichever backend it
-/// was made (but for the legacy variant of iptables, where nftables makes them now: only a program
-/// could tell). On an error nothing new is left but what all attachments share.
+/// was made. On an error nothing new is left but what all attachments share.
 ///
 /// # Errors
 /// The tool's, or the kernel's.
 pub fn add(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<()> {
     let chain = names::chain(rules::PREFIX, owner);
     if backend == Backend::Nftables {
-        nft::nat::forget(&chain)?;
+        verbs::forget(&chain)?;
         return nft::add_ports(owner, ports);
     }
     nft::forget_ports(owner)?;

@@ -7,7 +7,8 @@
 //! For iptables each rule is its line as `iptables-save` prints it, and that one line is sent,
 //! compared by CHECK and turned into a deletion. `ruleset` makes batches of such lines, `verbs` applies
 //! them to both families, `garbage` finds what attachments that are no more have left, `iptables` runs
-//! the programs, and `probe` asks the kernel whether there is anything to do. The other backend is
+//! the programs, and `probe` asks the kernel whether there is anything to do, of legacy tables by
+//! `legacy`. The other backend is
 //! `nft`, which [`macspoof`] speaks by too.
 //!
 //! [`view`] reads what a node has, whoever made it, and what that does to a packet.
@@ -20,6 +21,7 @@ mod error;
 mod garbage;
 pub mod hostport;
 mod iptables;
+mod legacy;
 mod lock;
 pub mod masquerade;
 mod names;

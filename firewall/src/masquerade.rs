@@ -43,7 +43,7 @@ pub fn preflight(backend: Backend, addresses: &[IpNet]) -> Result<()> {
 pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
     let chain = names::chain(PREFIX, owner);
     if backend == Backend::Nftables {
-        nft::nat::forget(&chain)?;
+        verbs::forget(&chain)?;
         return nft::add_masquerade(owner, addresses);
     }
     nft::forget_masquerade(owner)?;

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::iptables::Variant;
+use crate::legacy;
 use crate::nft::nat;
 use crate::rule::Family;
 
@@ -27,7 +28,14 @@ pub fn chains(family: Family, variant: Variant, names: &[&str]) -> Presence {
             Ok(false) => Presence::Absent,
             Err(_) => Presence::Unknown,
         },
-        Variant::Legacy => legacy(family),
+        Variant::Legacy => match self::names(family, variant) {
+            Names::Known(found) if found.iter().any(|name| names.contains(&name.as_str())) => {
+                Presence::Present
+            }
+            Names::Known(_) => Presence::Absent,
+            Names::Hidden => Presence::Possible,
+            Names::Unknown => Presence::Unknown,
+        },
     }
 }
 
@@ -46,15 +54,18 @@ pub enum Names {
 pub fn names(family: Family, variant: Variant) -> Names {
     match variant {
         Variant::Nft => nat::chains(family).map_or(Names::Unknown, Names::Known),
-        Variant::Legacy => match legacy(family) {
-            Presence::Absent => Names::Known(Vec::new()),
-            Presence::Unknown => Names::Unknown,
-            Presence::Present | Presence::Possible => Names::Hidden,
+        Variant::Legacy => match legacy_tables(family) {
+            Ok(tables) if tables.iter().any(|table| table == "nat") => {
+                legacy::chains(family).map_or(Names::Hidden, Names::Known)
+            }
+            Ok(_) => Names::Known(Vec::new()),
+            Err(_) => Names::Unknown,
         },
     }
 }
 
-/// The tables of a family that are there in the calling thread's namespace, of the legacy variant.
+/// The tables of a family that are there in the calling thread's namespace, of the legacy variant: the
+/// first one that looks at one makes it.
 ///
 /// # Errors
 /// They are there, and may not be known.
@@ -63,16 +74,6 @@ pub fn legacy_tables(family: Family) -> io::Result<Vec<String>> {
         Ok(tables) => Ok(tables.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
-    }
-}
-
-/// The legacy table is made in a namespace by the first program that looks at it; only then it is
-/// in this list, and then only the program can tell what is in it.
-fn legacy(family: Family) -> Presence {
-    match legacy_tables(family) {
-        Ok(tables) if tables.iter().any(|table| table == "nat") => Presence::Possible,
-        Ok(_) => Presence::Absent,
-        Err(_) => Presence::Unknown,
     }
 }
 

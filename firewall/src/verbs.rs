@@ -136,6 +136,23 @@ pub fn delete(leftovers: &[Leftover], expected: bool) -> Result<Vec<(Family, Rul
     Error::all(errors).map(|()| removed)
 }
 
+/// Removes an attachment's chain wherever the kernel says that it is, for what is made in its place.
+///
+/// # Errors
+/// The tool's, or the kernel's.
+pub fn forget(chain: &str) -> Result<()> {
+    let deadline = Deadline::start();
+    let own = [Leftover::certain(chain.to_owned())];
+    for family in Family::ALL {
+        for variant in Variant::ALL {
+            if probe::chains(family, variant, &[chain]) == Presence::Present {
+                delete_variant(family, variant, &own, false, deadline)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn delete_family(
     family: Family,
     leftovers: &[Leftover],

@@ -67,20 +67,6 @@ pub fn remove(family: Family, names: &[&str]) -> Result<()> {
     })
 }
 
-/// Removes an attachment's chain of both families, where the kernel says that it is there.
-///
-/// # Errors
-/// The kernel's.
-pub fn forget(chain: &str) -> Result<()> {
-    Family::ALL.into_iter().try_for_each(|family| {
-        match has_chain(family, &[chain]) {
-            Ok(true) => remove(family, &[chain]),
-            // What the kernel does not tell of, DEL will look for.
-            _ => Ok(()),
-        }
-    })
-}
-
 fn look<T: Default>(look: impl FnOnce(&mut Socket) -> io::Result<T>) -> io::Result<T> {
     match Socket::open().and_then(|mut socket| look(&mut socket)) {
         Err(error) if is_without_nftables(&error) => Ok(T::default()),

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::common::{
     hide_tools, in_bare_namespace, is_ordinary_user, mapping, nets, owner, ports, rules_with,
-    variants,
 };
 
 #[test]
@@ -470,9 +469,7 @@ fn an_add_by_the_other_backend_replaces() {
         crate::add_pod("cont1");
         assert_eq!((of_iptables(), of_nftables()), ([true; 2], false));
         add_pod("cont1");
-        // Of the legacy variant's chains only its programs tell.
-        let is_legacy = variants().0 == "legacy";
-        assert_eq!((of_iptables(), of_nftables()), ([is_legacy; 2], true));
+        assert_eq!((of_iptables(), of_nftables()), ([false; 2], true));
         check_pod("cont1").unwrap();
         crate::add_pod("cont1");
         assert_eq!((of_iptables(), of_nftables()), ([true; 2], false));
