@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{AddResult, Attachment, Command, Error, Version, code, env, exec, json};
 
-pub use list::NetworkList;
+pub use list::{NetworkList, keys_of};
 
 /// Where runtimes cache results unless told otherwise.
 pub const DEFAULT_CACHE: &str = "/var/lib/cni";

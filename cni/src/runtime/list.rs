@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::input;
@@ -130,6 +131,15 @@ impl NetworkList {
         Err(Error::config(msg).details(bad.join("; ")))
     }
 
+    /// The files of a folder that are configurations by their names, in the order in which
+    /// [`NetworkList::find`] looks at them; none where there is no such folder.
+    ///
+    /// # Errors
+    /// Code 5 where the folder cannot be read.
+    pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        configuration_files(folder)
+    }
+
     /// The types of the plugins and of their IPAM plugins, each once, in the order of ADD.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds = Vec::new();
@@ -144,6 +154,12 @@ impl NetworkList {
         }
         kinds
     }
+}
+
+/// What a plugin's configuration says for the keys of `T`, found as plugins find them. What cannot be
+/// read counts as absent.
+pub fn keys_of<T: DeserializeOwned + Default>(plugin: &Map<String, Value>) -> T {
+    json::read_tolerant(&Value::Object(plugin.clone()))
 }
 
 fn undecodable(reason: impl std::fmt::Display) -> Error {
@@ -239,6 +255,22 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_plugin() {
+        #[derive(Debug, Default, PartialEq, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Keys {
+            is_gateway: bool,
+            mtu: u32,
+        }
+        let list = parse(r#"{"name": "n", "type": "a", "ISGateway": true, "mtu": "x"}"#).unwrap();
+        let expected = Keys {
+            is_gateway: true,
+            mtu: 0,
+        };
+        assert_eq!(keys_of::<Keys>(&list.plugins[0]), expected);
+    }
+
+    #[test]
     fn the_newest_known_version_is_chosen() {
         for (versions, expected) in [
             (r#""cniVersion": "0.4.0""#, Some(Version::V0_4_0)),
@@ -330,6 +362,17 @@ mod tests {
         assert_eq!(find("m").as_deref(), Ok("json"));
         write("00.conflist", "torn");
         assert_eq!(find("n").as_deref(), Ok("first"));
+        let files = NetworkList::files(folder.path()).unwrap();
+        let names: Vec<_> = files.iter().filter_map(|file| file.file_name()).collect();
+        let expected = [
+            "00.conflist",
+            "05.conflist",
+            "10.conflist",
+            "20.conflist",
+            "00.conf",
+            "30.json",
+        ];
+        assert_eq!(names, expected);
         let error = find("t").unwrap_err();
         assert!(error.starts_with(&format!(
             "no net configuration with name \"t\" in {place} ("

@@ -142,7 +142,7 @@ impl Netlink {
     }
 
     /// Equivalent to `ip route del KIND DST [via GW] [dev INDEX] … proto PROTOCOL`. Of a multipath
-    /// route all ways go.
+    /// route of IPv4 all ways go; in IPv6 each is a route of its own, with a maker of its own.
     ///
     /// # Errors
     /// The kernel's; ESRCH where it is not there.
@@ -151,9 +151,10 @@ impl Netlink {
         message.header.kind = entry.kind.into();
         // Of whichever scope.
         message.header.scope = RouteScope::NoWhere;
+        let whole = entry.multipath && entry.route.dst.addr().is_ipv4();
         let names_a_way = |attribute: &RouteAttribute| match attribute {
-            RouteAttribute::Gateway(_) | RouteAttribute::Via(_) => entry.multipath,
-            RouteAttribute::Oif(index) => entry.multipath || *index == 0,
+            RouteAttribute::Gateway(_) | RouteAttribute::Via(_) => whole,
+            RouteAttribute::Oif(index) => whole || *index == 0,
             _ => false,
         };
         message

@@ -143,8 +143,13 @@ fn only_the_route_that_is_meant_is_deleted() {
         let mut expected = to(&lab.pod, dst);
         while let Some(last) = expected.pop() {
             lab.pod.delete_route(&last).expect(dst);
-            // Of a multipath route all ways.
-            expected.retain(|other| !(other.multipath && last.multipath));
+            // Of a multipath route all ways; in IPv6 the one that is left is none.
+            if last.multipath && dst.contains('.') {
+                expected.clear();
+            }
+            if let [only] = &mut expected[..] {
+                only.multipath = false;
+            }
             assert_eq!(to(&lab.pod, dst), expected);
         }
     }
