@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::network::{self, Network};
 use crate::output::say;
 use crate::plans::{self, Plans};
+use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
 use crate::{demo, garbage, table};
 
@@ -51,6 +52,8 @@ enum Command {
     Version(Version),
     /// Plan a cluster's pod network: ranges, conflists, routes; nothing is touched
     Plan(Plans),
+    /// Compare this node's routes to other nodes' pods with the plan, and make them so
+    Routes(Routes),
     /// Show the whole chain at work in namespaces of its own
     Demo(demo::Options),
 }
@@ -149,6 +152,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
             }
         }
         Command::Plan(plans) => return plans::run(plans),
+        Command::Routes(routes) => return routes::run(routes),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
@@ -205,6 +209,16 @@ mod tests {
                 "plan podcidrs --pod-cidr 10.0.0.0/8 --node a=10.0.0.1 --node b --format patch",
                 true,
             ),
+            ("routes show -f cluster.yaml", true),
+            ("routes diff -f cluster.yaml --for a --output json", true),
+            (
+                "routes apply --pod-cidr 10.0.0.0/8 --node a=10.0.0.1 --dry-run",
+                true,
+            ),
+            ("routes remove --dry-run", true),
+            ("routes remove -f cluster.yaml", false),
+            ("routes show --dry-run", false),
+            ("routes", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),

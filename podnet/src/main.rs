@@ -11,6 +11,7 @@ mod output;
 mod plans;
 mod port;
 mod rate;
+mod routes;
 mod table;
 mod target;
 
