@@ -64,12 +64,8 @@ fn the_node_is_the_gateway_of_a_vlan_by_an_interface_in_it() {
     let Some(node) = Node::with_vlans("gateway") else {
         return;
     };
-    let ranges = json!([[{ "subnet": "10.244.0.0/24" }], [{ "subnet": "fd00:10:244::/64" }]]);
-    let ipam = json!({ "type": "host-local", "dataDir": node.data, "ranges": ranges });
-    let config = config(
-        &node,
-        json!({ "ipam": ipam, "cniVersion": "1.1.0", "mtu": 1400 }),
-    );
+    let keys = json!({ "ipam": dual_stack(&node), "cniVersion": "1.1.0", "mtu": 1400 });
+    let config = config(&node, keys);
     let pod = node.pod("pod");
     let result = add(&node, &pod, &config);
     let [gateway, port] = ends(&node);
@@ -101,6 +97,46 @@ fn the_node_is_the_gateway_of_a_vlan_by_an_interface_in_it() {
         let is = sh(&node.namespace, &format!("cat /proc/sys/net/{path}"));
         assert_eq!(is.trim(), value, "{path}");
     }
+}
+
+fn dual_stack(node: &Node) -> Value {
+    let ranges = json!([[{ "subnet": "10.244.0.0/24" }], [{ "subnet": "fd00:10:244::/64" }]]);
+    json!({ "type": "host-local", "dataDir": node.data, "ranges": ranges })
+}
+
+#[test]
+fn with_detection_the_gateway_s_addresses_are_waited_for() {
+    let Some(node) = Node::with_vlans("detected") else {
+        return;
+    };
+    let keys = json!({ "ipam": dual_stack(&node), "enabledad": true });
+    add(&node, &node.pod("pod"), &config(&node, keys));
+    let [gateway, _] = ends(&node);
+    let addresses = node.namespace.netlink().unwrap().addresses(gateway.index);
+    let addresses = addresses.unwrap();
+    let waits = addresses.iter().find(|address| address.tentative);
+    assert_eq!(waits, None);
+}
+
+#[test]
+fn a_gateway_without_ipv6_is_refused_before_anything_changes() {
+    let Some(node) = Node::with_vlans("switched-off") else {
+        return;
+    };
+    add(&node, &node.pod("first"), &config(&node, json!({})));
+    let sysctl = format!("net/ipv6/conf/{GATEWAY}/disable_ipv6");
+    sh(&node.namespace, &format!("echo 1 > /proc/sys/{sysctl}"));
+    let before = node.snapshot("other").links;
+    let keys = json!({ "ipam": dual_stack(&node), "name": "other" });
+    let pod = node.pod("pod");
+    let refused = node.call("bridge", "ADD", &pod, config(&node, keys), &[]);
+    refused.expect_refused(
+        "switched off",
+        100,
+        &["\"cni0.100\" cannot have fd00:", &sysctl],
+    );
+    assert_eq!(node.snapshot("other").links, before);
+    assert!(node.snapshot("other").reservations.is_empty());
 }
 
 #[test]
