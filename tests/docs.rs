@@ -29,7 +29,8 @@ const KEYS: [(&str, &str); 5] = [
     (
         "bridge.md",
         "bridge isGateway isDefaultGateway forceAddress ipMasq ipMasqBackend mtu hairpinMode \
-         promiscMode vlan vlanTrunk preserveDefaultVlan macspoofchk enabledad \
+         promiscMode vlan vlanTrunk vlanTrunk[].id vlanTrunk[].minID vlanTrunk[].maxID \
+         preserveDefaultVlan macspoofchk enabledad \
          disableContainerInterface portIsolation ipam \
          dns dns.nameservers dns.domain dns.search dns.options \
          args.cni.mac args.cni.ips \
