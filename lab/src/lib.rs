@@ -13,6 +13,7 @@ mod namespace;
 mod probe;
 mod process;
 pub mod rootless;
+mod router;
 mod server;
 mod skip;
 mod snapshot;

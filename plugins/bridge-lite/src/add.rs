@@ -61,6 +61,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         macspoof::add(&place, &attachment, &port, &mut undo)?;
     }
     request.step("sysctls");
+    ipv6::keep_default_routes(&place.node, &want)?;
     for sysctl in want.node_sysctls() {
         sysctl.set()?;
     }
