@@ -1,7 +1,12 @@
 //! IPv6 duplicate address detection.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use tests::{Node, at, sh};
+use tests::{Node, at, eventually, sh};
+
+/// Longer than ADD waits for detection, and shorter than it waits for the port.
+const LONG: Duration = Duration::from_secs(7);
 
 /// A configuration of IPv6, with or without detection.
 fn config(node: &Node, enabled: bool) -> Value {
@@ -45,6 +50,31 @@ fn with_detection_add_waits_until_it_has_ended() {
     );
     let checked = tests::with(&config, "prevResult", result.ok());
     node.call("bridge", "CHECK", &pod, checked, &[]).ok();
+    pod.namespace.ping(at("fd00:10:244::1")).unwrap();
+}
+
+/// Detection cannot end on a link that is down, which says nothing of the address.
+#[test]
+fn a_link_that_is_down_for_long_is_no_duplicate() {
+    let Some(node) = Node::new("slow") else {
+        return;
+    };
+    let pod = node.pod("pod");
+    let config = config(&node, true);
+    let netlink = node.namespace.netlink().unwrap();
+    let host_veth = || {
+        let links = netlink.links().unwrap();
+        let port = links.into_iter().find(|link| link.name.starts_with("veth"));
+        port.map(|port| port.name).ok_or("no port yet")
+    };
+    std::thread::scope(|scope| {
+        let added = scope.spawn(|| node.call("bridge", "ADD", &pod, &config, &[]));
+        let port = eventually(host_veth).unwrap();
+        sh(&node.namespace, &format!("ip link set {port} down"));
+        std::thread::sleep(LONG);
+        sh(&node.namespace, &format!("ip link set {port} up"));
+        added.join().unwrap().ok();
+    });
     pod.namespace.ping(at("fd00:10:244::1")).unwrap();
 }
 

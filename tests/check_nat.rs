@@ -152,7 +152,45 @@ fn every_line_of_other_ways_to_masquerade() {
     }
 }
 
-/// What is replaced by what in the table, and who notices.
+/// What is replaced by what in the table of either family, and who notices.
+const OF_BOTH: [(&str, &str, &str); 8] = [
+    (
+        "-p tcp -m tcp --dport 8080 -j DNAT",
+        "-p tcp -m tcp --dport 8081 -j DNAT",
+        "portmap",
+    ),
+    ("--dports 8080,8443", "--dports 8443", "portmap"),
+    (
+        "--set-xmark 0x2000/0x2000",
+        "--set-xmark 0x4000/0x4000",
+        "portmap",
+    ),
+    ("--mark 0x2000/0x2000", "--mark 0x4000/0x4000", "portmap"),
+    (
+        "-A PREROUTING -m addrtype --dst-type LOCAL",
+        "-A PREROUTING",
+        "portmap",
+    ),
+    (
+        "-A OUTPUT -m addrtype --dst-type LOCAL",
+        "-A OUTPUT -p tcp",
+        "portmap",
+    ),
+    (
+        "requiring masquerade\" -j CNI-HOSTPORT-MASQ",
+        "requiring masquerade\" -j ACCEPT",
+        "portmap",
+    ),
+    (r#"\"" -j MASQUERADE"#, r#"\"" -j ACCEPT"#, "bridge"),
+];
+/// The same in that of IPv4: there is nothing like it for ::1.
+const OF_IPV4: (&str, &str, &str) = (
+    "-s 127.0.0.1/32 -p udp",
+    "-s 127.0.0.2/32 -p udp",
+    "portmap",
+);
+
+/// What is replaced by what in the table of the family, and who notices.
 fn changes(family: Family) -> Vec<(String, String, &'static str)> {
     let dnat = |ip: &str, port: u16| {
         let at = SocketAddr::new(at(&family.expand(ip)), port);
@@ -160,7 +198,7 @@ fn changes(family: Family) -> Vec<(String, String, &'static str)> {
     };
     let host = family.pick("32", "128");
     let node = family.node();
-    let of_both = [
+    let addressed = [
         (dnat("$IP", 80), dnat("$NINTH", 80), "portmap"),
         (dnat("$IP", 80), dnat("$IP", 81), "portmap"),
         (
@@ -184,47 +222,10 @@ fn changes(family: Family) -> Vec<(String, String, &'static str)> {
             "bridge",
         ),
     ];
-    let plain = [
-        (
-            "-p tcp -m tcp --dport 8080 -j DNAT",
-            "-p tcp -m tcp --dport 8081 -j DNAT",
-            "portmap",
-        ),
-        ("--dports 8080,8443", "--dports 8443", "portmap"),
-        (
-            "--set-xmark 0x2000/0x2000",
-            "--set-xmark 0x4000/0x4000",
-            "portmap",
-        ),
-        ("--mark 0x2000/0x2000", "--mark 0x4000/0x4000", "portmap"),
-        (
-            "-A PREROUTING -m addrtype --dst-type LOCAL",
-            "-A PREROUTING",
-            "portmap",
-        ),
-        (
-            "-A OUTPUT -m addrtype --dst-type LOCAL",
-            "-A OUTPUT -p tcp",
-            "portmap",
-        ),
-        (
-            "requiring masquerade\" -j CNI-HOSTPORT-MASQ",
-            "requiring masquerade\" -j ACCEPT",
-            "portmap",
-        ),
-        (r#"\"" -j MASQUERADE"#, r#"\"" -j ACCEPT"#, "bridge"),
-        (
-            "-s 127.0.0.1/32 -p udp",
-            "-s 127.0.0.2/32 -p udp",
-            "portmap",
-        ),
-    ];
-    // There is nothing like it for ::1.
-    let plain = &plain[..family.pick(9, 8)];
-    let plain = plain
-        .iter()
-        .map(|(from, to, plugin)| ((*from).to_owned(), (*to).to_owned(), *plugin));
-    let all = of_both.into_iter().chain(plain);
+    let of_ipv4 = family.pick(&[OF_IPV4][..], &[]);
+    let plain = OF_BOTH.iter().chain(of_ipv4);
+    let plain = plain.map(|(from, to, plugin)| ((*from).to_owned(), (*to).to_owned(), *plugin));
+    let all = addressed.into_iter().chain(plain);
     all.map(|(from, to, plugin)| (family.expand(&from), family.expand(&to), plugin))
         .collect()
 }

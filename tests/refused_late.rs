@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use lab::Snapshot;
 use serde_json::{Value, json};
-use tests::{Node, Pod, World, kind, replace_iptables, with};
+use tests::{Node, Pod, World, kind, replace_iptables, sh, with};
 
 /// A link that stands in the way stays, and nothing is made beside it.
 #[test]
@@ -117,18 +117,45 @@ fn an_address_that_is_a_duplicate() {
     world.expect_untouched("duplicate");
 }
 
+/// The program where no sysctl can be written.
+fn sealed(program: &std::path::Path) -> Command {
+    let mut command = Command::new(lab::find_tool("unshare").unwrap());
+    let script = "mount --bind /proc/sys /proc/sys && \
+                  mount -o remount,bind,ro /proc/sys && exec \"$0\"";
+    command.args(["--mount", "sh", "-c", script]).arg(program);
+    command
+}
+
+/// A pod in which IPv6 is off.
+#[test]
+fn ipv6_that_cannot_be_switched_on() {
+    let Some(node) = Node::new("late-ipv6") else {
+        return;
+    };
+    let ipam = json!({ "type": "host-local", "dataDir": node.data, "subnet": "fd00:10:244::/64" });
+    let config = node.bridge_config(json!({ "ipam": ipam }));
+    let forward = "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+    sh(&node.namespace, forward);
+    let pod = node.pod("pod");
+    let off =
+        "for link in default lo; do echo 1 > /proc/sys/net/ipv6/conf/$link/disable_ipv6; done";
+    sh(&pod.namespace, off);
+    let before = node.snapshot("testnet");
+    let process = sealed(&node.bin.join("bridge"));
+    let answer = node.call_as(process, "ADD", &pod, &config, &[]);
+    let words = [
+        "failed to enable IPv6 for interface \"lo\"",
+        "net/ipv6/conf/lo/disable_ipv6",
+    ];
+    answer.expect_refused("disable_ipv6", 100, &words);
+    expect_only_the_bridge(&node, &before, &pod);
+}
+
 /// Sysctls that cannot be written: a node on which forwarding was never allowed.
 #[test]
 fn sysctls_that_cannot_be_written() {
     let Some(node) = Node::new("late-sysctl") else {
         return;
-    };
-    let sealed = |program: &std::path::Path| {
-        let mut command = Command::new(lab::find_tool("unshare").unwrap());
-        let script = "mount --bind /proc/sys /proc/sys && \
-                      mount -o remount,bind,ro /proc/sys && exec \"$0\"";
-        command.args(["--mount", "sh", "-c", script]).arg(program);
-        command
     };
     node.namespace
         .read("sh", &["-c", "echo 0 > /proc/sys/net/ipv4/ip_forward"])

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lab::Namespace;
 use serde_json::{Value, json};
-use tests::{Family, Site, at, port, sh};
+use tests::{Family, Site, at, port, port_at, sh};
 
 /// For what is expected not to be answered.
 const SHORTLY: Duration = Duration::from_millis(300);
@@ -69,6 +69,30 @@ fn a_reload_of_the_firewall() {
         }
         site.del(&pod);
         site.del(&next);
+    }
+}
+
+/// The kernel routes nothing that comes from there to a pod.
+#[test]
+fn a_port_of_the_ipv6_loopback_makes_no_rule() {
+    for site in Site::by_each_backend("loopback", &[]) {
+        let before = site.node.snapshot(&site.list.name).rules;
+        let ports = [port_at("::1", 8080, 80, "tcp"), port(8081, 80, "tcp")];
+        let pod = site.pod("pod", &ports);
+        site.node.check(&site.list, &pod.pod).unwrap();
+        let rules = site.node.snapshot(&site.list.name).rules;
+        let of_it = rules.iter().filter(|line| !before.contains(line));
+        let mut of_it = of_it.filter(|line| line.contains("8080") && !line.contains("dports"));
+        assert_eq!(of_it.next(), None);
+        for target in node(&site, 8081) {
+            let seen = site.outside.ask_tcp(target).unwrap();
+            assert!(pod.answered(&seen), "{seen}");
+        }
+        let elsewhere = node(&site, 8080).into_iter().chain([at("[::1]:8080")]);
+        for target in elsewhere {
+            assert!(!is_answered(&site.node.namespace, target), "{target}");
+        }
+        site.del(&pod);
     }
 }
 
