@@ -18,6 +18,11 @@ fn tuple(protocol: Protocol, ends: [(&str, u16); 2]) -> Vec<Tuple> {
     ]
 }
 
+fn target(ipv6: bool, destinations: &[Destination]) -> Target {
+    let destinations = destinations.iter().copied().collect();
+    Target { ipv6, destinations }
+}
+
 /// A flow to a port, and the target that its family's request is made with.
 fn entry(protocol: Protocol, destination: (&str, u16)) -> (Target, ConntrackMessage) {
     let ipv6 = destination.0.contains(':');
@@ -27,14 +32,7 @@ fn entry(protocol: Protocol, destination: (&str, u16)) -> (Target, ConntrackMess
         ConntrackAttribute::CtaTupleReply(tuple(protocol, [destination, source])),
         ConntrackAttribute::CtaTimeout(600),
     ];
-    (
-        Target {
-            ipv6,
-            port: 0,
-            address: None,
-        },
-        ConntrackMessage::New(attributes),
-    )
+    (target(ipv6, &[]), ConntrackMessage::New(attributes))
 }
 
 const ENTRIES: [(Protocol, (&str, u16)); 6] = [
@@ -84,9 +82,12 @@ fn left_after(delete: impl FnOnce() -> usize) -> Option<(usize, Vec<usize>)> {
     }
 }
 
-fn assert_deletes(ipv6: bool, port: u16, address: Option<&str>, gone: &[usize]) {
-    let address = address.map(|address| address.parse().expect("address"));
-    let outcome = left_after(|| delete_udp(ipv6, port, address).expect("delete"));
+fn assert_deletes(ipv6: bool, destinations: &[(u16, Option<&str>)], gone: &[usize]) {
+    let parse = |address: &str| address.parse().expect("address");
+    let destinations = destinations
+        .iter()
+        .map(|(port, address)| (*port, address.map(parse)));
+    let outcome = left_after(|| delete_udp(ipv6, destinations.collect()).expect("delete"));
     let Some((deleted, left)) = outcome else {
         return;
     };
@@ -98,34 +99,40 @@ fn assert_deletes(ipv6: bool, port: u16, address: Option<&str>, gone: &[usize]) 
 
 #[test]
 fn of_one_port() {
-    assert_deletes(false, 53, None, &[0, 1]);
+    assert_deletes(false, &[(53, None)], &[0, 1]);
 }
 
 #[test]
 fn of_one_port_and_address() {
-    assert_deletes(false, 53, Some("10.0.0.2"), &[1]);
+    assert_deletes(false, &[(53, Some("10.0.0.2"))], &[1]);
+}
+
+#[test]
+fn of_several_ports_and_addresses() {
+    assert_deletes(false, &[(53, Some("10.0.0.2")), (54, None)], &[1, 2]);
+    assert_deletes(false, &[(53, None), (53, Some("10.0.0.1"))], &[0, 1]);
+    let many: Vec<_> = (1..=u16::MAX).map(|port| (port, None)).collect();
+    assert_deletes(false, &many, &[0, 1, 2]);
+    assert_deletes(true, &many, &[4, 5]);
+    assert_deletes(true, &[], &[]);
 }
 
 #[test]
 fn of_ipv6() {
-    assert_deletes(true, 53, None, &[4, 5]);
-    assert_deletes(true, 53, Some("fd00::1"), &[4]);
+    assert_deletes(true, &[(53, None)], &[4, 5]);
+    assert_deletes(true, &[(53, Some("fd00::1"))], &[4]);
 }
 
 #[test]
 fn never_more_than_asked() {
-    assert_deletes(false, 99, None, &[]);
-    assert_deletes(false, 53, Some("10.0.0.99"), &[]);
-    assert_deletes(true, 53, Some("10.0.0.1"), &[]);
+    assert_deletes(false, &[(99, None)], &[]);
+    assert_deletes(false, &[(53, Some("10.0.0.99"))], &[]);
+    assert_deletes(true, &[(53, Some("10.0.0.1"))], &[]);
 }
 
 #[test]
 fn the_same_without_the_kernels_filter() {
-    let target = Target {
-        ipv6: false,
-        port: 53,
-        address: Some(IpAddr::from([10, 0, 0, 1])),
-    };
+    let target = target(false, &[(53, Some(IpAddr::from([10, 0, 0, 1])))]);
     let meant: Vec<bool> = ENTRIES
         .iter()
         .map(|(protocol, destination)| {
@@ -138,28 +145,22 @@ fn the_same_without_the_kernels_filter() {
 
 #[test]
 fn the_kernel_leaves_out_other_entries() {
-    let count = || {
-        let socket = Socket::open(NETLINK_NETFILTER).expect("socket");
-        let target = Target {
-            ipv6: false,
-            port: 53,
-            address: None,
+    for (destinations, expected) in [(&[(53, None)][..], 2), (&[(53, None), (99, None)], 3)] {
+        let count = || {
+            let socket = Socket::open(NETLINK_NETFILTER).expect("socket");
+            let target = target(false, destinations);
+            let answers = target.list(&socket, target.filter(), Some);
+            answers.expect("filtered").len()
         };
-        let answers = target.list(&socket, target.filter(), Some);
-        answers.expect("filtered").len()
-    };
-    if let Some((listed, _)) = left_after(count) {
-        assert_eq!(listed, 2);
+        if let Some((listed, _)) = left_after(count) {
+            assert_eq!(listed, expected);
+        }
     }
 }
 
 #[test]
 fn a_request_to_delete_always_names_an_entry() {
-    let target = Target {
-        ipv6: false,
-        port: 53,
-        address: None,
-    };
+    let target = target(false, &[(53, None)]);
     let without = [
         ConntrackMessage::New(Vec::new()),
         ConntrackMessage::New(vec![ConntrackAttribute::CtaTupleOrig(Vec::new())]),

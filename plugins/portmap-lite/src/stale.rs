@@ -2,21 +2,24 @@
 //! and for UDP a client that never pauses is one flow: it would be sent to the pod of before, or,
 //! when the pod has gone, never to the node.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::net::IpAddr;
 
 use firewall::Family;
 use firewall::hostport::{Mapping, Protocol};
-use net::conntrack;
+use net::conntrack::{self, Destination};
 
 /// Removes the entries of those ports that are UDP, each in its family. What fails is only told: the
 /// flow ends some day.
 pub fn remove(forwards: impl IntoIterator<Item = (Family, Mapping)>) {
-    for (family, port, address) in targets(forwards) {
-        if let Err(error) = conntrack::delete_udp(family == Family::V6, port, address) {
+    let forwards: Vec<_> = forwards.into_iter().collect();
+    for family in Family::ALL {
+        let destinations = destinations(family, &forwards);
+        if let Err(error) = conntrack::delete_udp(family == Family::V6, destinations) {
             let _ = writeln!(
                 std::io::stderr(),
-                "failed to delete stale UDP conntrack entries for {family} port {port}: {error}"
+                "failed to delete stale UDP conntrack entries for {family}: {error}"
             );
         }
     }
@@ -29,22 +32,18 @@ pub fn in_both_families(mappings: &[Mapping]) -> impl Iterator<Item = (Family, M
         .flat_map(|mapping| Family::ALL.map(|family| (family, *mapping)))
 }
 
-/// What to remove, each once: family, port of the node, and its address where it is a certain one.
-fn targets(
-    forwards: impl IntoIterator<Item = (Family, Mapping)>,
-) -> Vec<(Family, u16, Option<IpAddr>)> {
-    let mut targets = Vec::new();
-    for (family, mapping) in forwards {
-        let of_family = mapping
-            .host_ip
-            .is_none_or(|ip| ip.is_ipv6() == (family == Family::V6));
-        let address = mapping.host_ip.filter(|ip| !ip.is_unspecified());
-        let target = (family, mapping.host_port, address);
-        if mapping.protocol == Protocol::Udp && of_family && !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
-    targets
+/// What to remove of a family: ports of the node, each with its address where it is a certain one.
+fn destinations(family: Family, forwards: &[(Family, Mapping)]) -> HashSet<Destination> {
+    let is_v6 = |ip: IpAddr| ip.is_ipv6() == (family == Family::V6);
+    let of_family = forwards.iter().filter(|(of, _)| *of == family);
+    of_family
+        .map(|(_, mapping)| mapping)
+        .filter(|mapping| mapping.protocol == Protocol::Udp && mapping.host_ip.is_none_or(is_v6))
+        .map(|mapping| {
+            let address = mapping.host_ip.filter(|ip| !ip.is_unspecified());
+            (mapping.host_port, address)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -69,14 +68,11 @@ mod tests {
             mapping(55, Protocol::Udp, "fd00::1"),
             mapping(53, Protocol::Udp, ""),
         ];
-        assert_eq!(
-            targets(in_both_families(&mappings)),
-            [
-                (Family::V4, 53, None),
-                (Family::V6, 53, None),
-                (Family::V4, 54, None),
-                (Family::V6, 55, "fd00::1".parse().ok()),
-            ]
-        );
+        let forwards: Vec<_> = in_both_families(&mappings).collect();
+        let v4 = [(53, None), (54, None)];
+        assert_eq!(destinations(Family::V4, &forwards), v4.into());
+        let v6 = [(53, None), (55, "fd00::1".parse().ok())];
+        assert_eq!(destinations(Family::V6, &forwards), v6.into());
+        assert!(destinations(Family::V6, &forwards[..1]).is_empty());
     }
 }
