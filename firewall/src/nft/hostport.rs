@@ -19,6 +19,7 @@
 //! conditions, and a port that another attachment has already, which comes into effect when the
 //! other has gone.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
@@ -30,7 +31,8 @@ use super::field::Field;
 use super::listing::Listing;
 use super::plan::Want;
 use super::table::{
-    Chain, Element, Entry, Hook, HookKind, Rule, Set, Table, TableName, Value, key, proto_family,
+    Chain, Element, Entry, Hook, HookKind, Place, Rule, Set, Table, TableName, Value, key,
+    proto_family,
 };
 use super::tag::Tag;
 use crate::hostport::{HostPorts, Mapping, Mark};
@@ -217,18 +219,15 @@ pub fn want(
 
 /// The ports that a family serves, of two for the same the first.
 fn served(mappings: &[Mapping], family: Family) -> Vec<Mapping> {
-    let mut served: Vec<Mapping> = Vec::new();
-    for mapping in mappings.iter().filter(|mapping| mapping.serves(family)) {
-        let mapping = Mapping {
+    let mut seen = HashSet::new();
+    let of_family = mappings.iter().filter(|mapping| mapping.serves(family));
+    of_family
+        .map(|mapping| Mapping {
             host_ip: mapping.host_ip.filter(|ip| !ip.is_unspecified()),
             ..*mapping
-        };
-        let port = |mapping: &Mapping| (mapping.protocol, mapping.host_ip, mapping.host_port);
-        if served.iter().all(|other| port(other) != port(&mapping)) {
-            served.push(mapping);
-        }
-    }
-    served
+        })
+        .filter(|mapping| seen.insert((mapping.protocol, mapping.host_ip, mapping.host_port)))
+        .collect()
 }
 
 /// One port and where it leads.
@@ -309,15 +308,13 @@ impl Forward {
         rules.into_iter().map(|part| Rule { chain, part }).collect()
     }
 
-    /// Whether another attachment has the port already.
-    pub fn is_taken(&self, tag: &Tag, listing: &Listing) -> bool {
+    /// Whether another attachment has the port already, by the places that others have.
+    pub fn is_taken(&self, others: &HashSet<Place>) -> bool {
         let (ports, sources) = self.sets();
         let key = self.key();
-        listing.entries.iter().any(|entry| {
-            (entry.set == ports || entry.set == sources)
-                && entry.key == key
-                && !tag.owns(&entry.comment)
-        })
+        [ports, sources]
+            .iter()
+            .any(|set| others.contains(&(*set, &key[..])))
     }
 
     /// Whether the port is there as a rule, since another attachment had it first.

@@ -1,5 +1,6 @@
 //! What the kernel holds of a table.
 
+use std::collections::HashSet;
 use std::io;
 
 use netlink_packet_core::{
@@ -11,7 +12,8 @@ use netlink_packet_netfilter::nftables::{
 };
 
 use super::message::comment;
-use super::table::{Element, Entry, Hook, HookKind, Table, TableName};
+use super::table::{Element, Entry, Hook, HookKind, Place, Table, TableName};
+use super::tag::Tag;
 use super::wire::{Object, Socket};
 
 /// A table as it was found.
@@ -130,6 +132,13 @@ impl Listing {
             }
         }
         Ok(listing)
+    }
+
+    /// The places of all elements that are of others.
+    pub fn places_of_others(&self, tag: &Tag) -> HashSet<Place<'_>> {
+        let others = self.entries.iter();
+        let others = others.filter(|entry| !tag.owns(&entry.comment));
+        others.map(Entry::place).collect()
     }
 
     /// A chain, if it is there and was asked for.

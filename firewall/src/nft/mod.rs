@@ -108,8 +108,9 @@ impl Kind for Ports<'_> {
     }
 
     fn want(&self, family: Family, listing: &Listing) -> Option<Want> {
+        let others = listing.places_of_others(&self.tag);
         hostport::want(&self.tag, self.ports, family, |port| {
-            port.is_taken(&self.tag, listing) || port.is_duplicate(&self.tag, listing)
+            port.is_taken(&others) || port.is_duplicate(&self.tag, listing)
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What to send for what is wanted, given what is there: pure.
 
+use std::collections::HashMap;
+
 use super::expr;
 use super::listing::{FoundChain, FoundRule, Listing};
 use super::table::{Chain, Element, Entry, Rule, Table, TableName};
@@ -132,7 +134,12 @@ pub fn missing(want: &Want, listing: &Listing, tag: &Tag) -> Option<String> {
             return Some(not_found(&text, &chain.name, table));
         }
     }
-    let gone = |element: &&Element| !listing.entries.contains(&element.entry);
+    let entries = listing.entries.iter();
+    let there: HashMap<_, _> = entries.map(|entry| (entry.place(), entry)).collect();
+    let gone = |element: &&Element| {
+        let entry = &element.entry;
+        there.get(&entry.place()) != Some(&entry)
+    };
     if let Some(element) = want.elements.iter().find(gone) {
         return Some(format!(
             "element [{}] of set {} not found in table {table}",

@@ -152,6 +152,16 @@ pub struct Entry {
     pub comment: String,
 }
 
+/// Where an element is: its set, and its key.
+pub type Place<'a> = (&'a str, &'a [u8]);
+
+impl Entry {
+    /// Where it is: no two are at one place.
+    pub fn place(&self) -> Place<'_> {
+        (&self.set, &self.key)
+    }
+}
+
 /// The bytes of a key, each field padded to whole registers.
 pub fn key<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut key = Vec::new();

@@ -178,9 +178,10 @@ fn a_port_is_taken_where_another_has_its_key() {
                 entries: vec![entry.clone()],
                 ..Listing::default()
             };
+            let others = listing.places_of_others(&tag);
             let found = RefCell::new(Vec::new());
             want(&tag, ports, Family::V4, |forward| {
-                found.borrow_mut().push(forward.is_taken(&tag, &listing));
+                found.borrow_mut().push(forward.is_taken(&others));
                 false
             });
             found.into_inner()
