@@ -266,6 +266,94 @@ nodes:
 }
 
 #[test]
+fn a_node_more_changes_nothing_of_the_others() {
+    let desk = Desk::new(THREE);
+    let write = "plan write -f cluster.yaml --out net";
+    assert_eq!(desk.says(write), "out=net\nnodes=3\nfiles=14\n");
+    let read = |file: &str| fs::read_to_string(desk.0.path().join("net").join(file)).unwrap();
+    let conflist = "nodes/node-2/10-k8nd-pod-network.conflist";
+    let before = (
+        read("podcidrs.txt"),
+        read(conflist),
+        read("nodes/node-2/routes.sh"),
+    );
+    assert_eq!(
+        before.0,
+        "node-1 10.244.0.0/24\nnode-2 10.244.1.0/24\nnode-10 10.244.2.0/24\n"
+    );
+    assert_eq!(before.2.lines().count(), 2);
+    assert!(read("report.md").starts_with("cluster_pod_cidr=10.244.0.0/16\nper_node_prefix=24\n"));
+
+    // In the order of the names it comes before all others.
+    let more =
+        format!("{write} --node node-0=192.168.10.100 --format iproute2,netplan --device eth0");
+    assert!(desk.says(&more).contains("nodes=4\n"));
+    let after = read("podcidrs.txt");
+    assert_eq!(after, format!("node-0 10.244.3.0/24\n{}", before.0));
+    assert_eq!(read(conflist), before.1);
+    assert!(read("nodes/node-2/routes.sh").contains("10.244.3.0/24 via 192.168.10.100"));
+    assert!(read("nodes/node-0/60-pod-routes.yaml").contains("to: 10.244.2.0/24"));
+
+    // What was written stands for the cluster file from then on.
+    let again = desk.says("plan podcidrs -f net/cluster.json");
+    assert_eq!(again, after);
+
+    // A node that goes leaves its range to the next.
+    let gone = desk.run("plan write -f cluster.yaml --out net");
+    assert_eq!(gone.status, 0);
+    let said =
+        "podnet: node node-0 is no more: its range is free, net/nodes/node-0 can be removed\n";
+    assert_eq!(gone.stderr, said);
+    assert_eq!(read("podcidrs.txt"), before.0);
+
+    fs::write(
+        desk.0.path().join("net/podcidrs.txt"),
+        "node-1 10.9.0.0/24\n",
+    )
+    .unwrap();
+    desk.refuses(
+        write,
+        "net/podcidrs.txt:1: 10.9.0.0/24 is outside of podSubnet 10.244.0.0/16",
+    );
+    fs::write(desk.0.path().join("file"), "").unwrap();
+    let answer = desk.run("plan write -f cluster.yaml --out file");
+    assert_eq!(answer.status, 2, "{answer:?}");
+    let answer = desk.run("plan write -f cluster.yaml --out other --service-cidr 10.244.9.0/24");
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(
+        answer.stderr.contains("overlap in 10.244.9.0/24"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_node_that_waits_for_its_plugins() {
+    let desk = Desk::new(THREE);
+    let manifest = desk.says("plan node --name edge --taint example.com/cni-missing");
+    assert!(manifest.contains("\nspec:\n  unschedulable: true\n  taints:\n  - key: example.com/cni-missing\n    effect: NoSchedule\n"));
+    let read = desk.run_with("taints", &manifest);
+    assert_eq!(
+        (read.status, read.stdout.as_str()),
+        (
+            0,
+            "node=edge\ncustom_taint=example.com/cni-missing\n\
+             controller_taint=node.kubernetes.io/unschedulable\nunschedulable=true\n"
+        )
+    );
+    fs::write(desk.0.path().join("node.yaml"), &manifest).unwrap();
+    let all = desk.run("taints -f node.yaml --all --output json");
+    assert_eq!(all.ok()["taints"][1]["is_there"], false);
+    desk.refuses(
+        "taints -f cluster.yaml",
+        "cluster.yaml:1: kind: missing is no kind of this file",
+    );
+    assert_eq!(
+        desk.run("plan node --name a --taint a=b:NoSchedule").status,
+        2
+    );
+}
+
+#[test]
 fn bad_input_is_refused_with_its_place() {
     let desk = Desk::new("podSubnet: 10.244.0.0/16\npodSubnets: 3\n");
     desk.refuses(

@@ -9,13 +9,16 @@ mod cluster;
 pub mod conflist;
 mod document;
 mod error;
+pub mod files;
 pub mod keys;
 pub mod kubernetes;
 mod names;
 pub mod overlap;
 pub mod podcidrs;
 pub mod range;
+mod report;
 pub mod routes;
+pub mod taints;
 mod yaml;
 
 pub use assign::Plan;

@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, garbage, table};
+use crate::{demo, garbage, table, taints};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -54,6 +54,8 @@ enum Command {
     Plan(Plans),
     /// Compare this node's routes to other nodes' pods with the plan, and make them so
     Routes(Routes),
+    /// Say of a node's taints which are the controller's and which a person's
+    Taints(taints::Asked),
     /// Show the whole chain at work in namespaces of its own
     Demo(demo::Options),
 }
@@ -153,6 +155,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         }
         Command::Plan(plans) => return plans::run(plans),
         Command::Routes(routes) => return routes::run(routes),
+        Command::Taints(asked) => return taints::run(asked),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {

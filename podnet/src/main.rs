@@ -13,6 +13,7 @@ mod port;
 mod rate;
 mod routes;
 mod table;
+mod taints;
 mod target;
 
 use std::process::ExitCode;

@@ -2,9 +2,11 @@
 
 mod capacity;
 mod conflist;
+mod node;
 mod overlap;
 mod podcidrs;
 mod routes;
+mod write;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,8 @@ enum What {
     Overlap(overlap::Asked),
     Conflist(conflist::Asked),
     Routes(routes::Asked),
+    Write(write::Asked),
+    Node(node::Asked),
 }
 
 /// Plans.
@@ -42,5 +46,7 @@ pub fn run(plans: &Plans) -> Result<ExitCode, Failure> {
         What::Overlap(asked) => overlap::run(asked),
         What::Conflist(asked) => conflist::run(asked),
         What::Routes(asked) => routes::run(asked),
+        What::Write(asked) => write::run(asked),
+        What::Node(asked) => node::run(asked),
     }
 }
