@@ -6,6 +6,7 @@
 )]
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tests::{Answer, podnet};
@@ -351,6 +352,39 @@ fn a_node_that_waits_for_its_plugins() {
         desk.run("plan node --name a --taint a=b:NoSchedule").status,
         2
     );
+}
+
+/// The paths of the keys of a schema, as `nodes[].name`.
+fn keys_of(schema: &Value, all: &Value, prefix: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.rsplit('/').next().unwrap();
+        return keys_of(&all["$defs"][name], all, prefix);
+    }
+    if schema["type"] == "array" {
+        return keys_of(&schema["items"], all, &format!("{}[].", prefix.trim_end_matches('.')));
+    }
+    let mut keys = Vec::new();
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        keys.push(format!("{prefix}{name}"));
+        keys.extend(keys_of(inner, all, &format!("{prefix}{name}.")));
+    }
+    keys
+}
+
+#[test]
+fn every_key_of_the_cluster_file_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let schema = fs::read(root.join("conf/schema/cluster.schema.json")).unwrap();
+    let schema: Value = serde_json::from_slice(&schema).unwrap();
+    let page = fs::read_to_string(root.join("docs/podnet.md")).unwrap();
+    let (_, table) = page.split_once("| key |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows = table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap());
+    let mut explained: Vec<&str> = rows.flat_map(|keys| keys.split('`').skip(1).step_by(2)).collect();
+    let mut keys = keys_of(&schema, &schema, "");
+    keys.sort();
+    explained.sort_unstable();
+    assert_eq!(keys, explained);
 }
 
 #[test]
