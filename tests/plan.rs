@@ -361,7 +361,11 @@ fn keys_of(schema: &Value, all: &Value, prefix: &str) -> Vec<String> {
         return keys_of(&all["$defs"][name], all, prefix);
     }
     if schema["type"] == "array" {
-        return keys_of(&schema["items"], all, &format!("{}[].", prefix.trim_end_matches('.')));
+        return keys_of(
+            &schema["items"],
+            all,
+            &format!("{}[].", prefix.trim_end_matches('.')),
+        );
     }
     let mut keys = Vec::new();
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
@@ -379,8 +383,13 @@ fn every_key_of_the_cluster_file_is_explained() {
     let page = fs::read_to_string(root.join("docs/podnet.md")).unwrap();
     let (_, table) = page.split_once("| key |").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
-    let rows = table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap());
-    let mut explained: Vec<&str> = rows.flat_map(|keys| keys.split('`').skip(1).step_by(2)).collect();
+    let rows = table
+        .lines()
+        .skip(2)
+        .map(|row| row.split('|').nth(1).unwrap());
+    let mut explained: Vec<&str> = rows
+        .flat_map(|keys| keys.split('`').skip(1).step_by(2))
+        .collect();
     let mut keys = keys_of(&schema, &schema, "");
     keys.sort();
     explained.sort_unstable();

@@ -167,11 +167,11 @@ fn thousands_of_nodes() {
         if path.ends_with("routes.sh") {
             let own = format!(" 10.{}.{}.0/24 ", seen >> 8, seen & 255);
             assert_eq!(path, format!("nodes/node-{seen}/routes.sh"));
-            let lines: usize = pieces.iter().map(|piece| piece.lines().count()).sum();
-            assert_eq!(lines, 4999);
             // Looking through all of them would be the square of their number.
             if seen.is_multiple_of(500) {
-                assert!(!pieces.concat().contains(&own), "{own}");
+                let text = pieces.concat();
+                assert_eq!(text.lines().count(), 4999);
+                assert!(!text.contains(&own), "{own}");
             }
             seen += 1;
         }
