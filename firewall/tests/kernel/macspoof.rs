@@ -395,3 +395,25 @@ fn a_filter_that_another_rule_leads_to_is_said_to_be_there() {
         macspoof::delete(owner("cont1"), false).unwrap();
     });
 }
+
+#[test]
+fn many_at_once_on_a_node_that_had_none() {
+    in_namespace(|| {
+        if !can() {
+            return;
+        }
+        let pods: Vec<_> = (0..32).map(|number| format!("pod{number}")).collect();
+        let at_once = |work: fn(&str)| {
+            std::thread::scope(|scope| {
+                for id in &pods {
+                    scope.spawn(move || work(id));
+                }
+            });
+        };
+        at_once(|id| macspoof::add(owner(id), "veth0", MAC).unwrap());
+        at_once(|id| macspoof::check(owner(id), "veth0", MAC).unwrap());
+        assert_eq!(ruleset().len(), 2 + 6 * pods.len());
+        at_once(|id| macspoof::delete(owner(id), true).unwrap());
+        assert_eq!(ruleset().len(), 2);
+    });
+}
