@@ -83,6 +83,7 @@ test: build
 
 lint: deps
 	cargo fmt --all --check
+	rustfmt --edition 2024 --check node/src/findings/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \

@@ -4,6 +4,10 @@
 //! changes nothing. What could not be read is in [`Node::unread`]: nothing may be called healthy
 //! that was not seen. Everything else here is a pure function over that value.
 
+mod case;
+mod doctor;
+mod finding;
+mod findings;
 #[cfg(test)]
 mod fixture;
 mod network;
@@ -12,8 +16,13 @@ mod read;
 pub mod routes;
 mod site;
 mod way;
+mod whose;
 
+pub use case::{BridgeCase, Case};
+pub use doctor::{Report, look};
+pub use finding::{Finding, Fix, Kind, Severity};
+pub use findings::KINDS;
 pub use network::{Bridged, Configuration, Network, Pool, Program, Range, Reservation};
-pub use node::{Attached, Listener, Netns, Node, Unread};
+pub use node::{Attached, Listener, Netns, Node, USUAL_CONF, USUAL_PLUGINS, Unread};
 pub use read::Places;
 pub use site::{Peer, Planned, Site};

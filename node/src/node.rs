@@ -5,13 +5,19 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use cni::Attachment;
 use cni::runtime::CachedAttachment;
 use firewall::hostport::Protocol;
-use firewall::view::View;
+use firewall::view::{View, quote};
 use net::route::Entry;
 use net::{Address, Link, Qdisc};
 
 use crate::network::{Configuration, Network, Program};
+
+/// The folder of configurations and that of plugins, where nobody says otherwise.
+pub const USUAL_CONF: &str = "/etc/cni/net.d";
+/// See [`USUAL_CONF`].
+pub const USUAL_PLUGINS: &str = "/opt/cni/bin";
 
 /// A node as it was at one moment.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +50,12 @@ pub struct Node {
     pub listeners: Vec<Listener>,
     /// What could not be read.
     pub unread: Vec<Unread>,
+    /// The folder of configurations.
+    pub conf: PathBuf,
+    /// The folders of plugins.
+    pub plugins: Vec<PathBuf>,
+    /// The folder of the runtime's cache.
+    pub cache: PathBuf,
 }
 
 /// What could not be read, and why.
@@ -140,11 +152,49 @@ impl Node {
         own.any(|(_, own)| own.net.addr() == address)
     }
 
-    /// The path of the namespace of an attachment, if it is known.
-    pub fn netns_of(&self, network: &str, container_id: &str, ifname: &str) -> Option<&PathBuf> {
-        let attachment = cni::Attachment::new(network, container_id, ifname);
+    /// What the cache knows of an attachment.
+    pub fn attached(&self, attachment: &Attachment) -> Option<&Attached> {
         let mut all = self.attachments.iter().flatten();
-        let attached = all.find(|attached| attached.known.attachment == attachment)?;
-        attached.known.netns.as_ref()
+        all.find(|attached| attached.known.attachment == *attachment)
+    }
+
+    /// The command that removes an attachment, whatever is left of it.
+    pub fn removal_of(&self, attachment: &Attachment) -> String {
+        let netns = self
+            .attached(attachment)
+            .and_then(|attached| attached.known.netns.as_ref());
+        let netns = netns.map_or("/run/netns/none".to_owned(), |path| {
+            path.display().to_string()
+        });
+        let words = [
+            attachment.network.as_str(),
+            netns.as_str(),
+            "--container-id",
+            attachment.container_id.as_str(),
+            "--ifname",
+            attachment.ifname.as_str(),
+        ];
+        let words = words.map(|word| format!(" {}", quote(word)));
+        format!("podnet del{}{}", words.concat(), self.places())
+    }
+
+    /// The options that name this node's folders to `podnet`, where they are not the usual ones.
+    pub fn places(&self) -> String {
+        let plugins = std::env::join_paths(&self.plugins).unwrap_or_default();
+        let places = [
+            ("--conf-dir", self.conf.as_os_str(), USUAL_CONF),
+            ("--cni-path", plugins.as_os_str(), USUAL_PLUGINS),
+            (
+                "--cache-dir",
+                self.cache.as_os_str(),
+                cni::runtime::DEFAULT_CACHE,
+            ),
+        ];
+        let unusual = places
+            .into_iter()
+            .filter(|(_, place, usual)| place != usual);
+        unusual
+            .map(|(option, place, _)| format!(" {option} {}", quote(&place.to_string_lossy())))
+            .collect()
     }
 }

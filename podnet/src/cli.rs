@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, garbage, table, taints};
+use crate::{demo, doctor, garbage, table, taints};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -56,6 +56,8 @@ enum Command {
     Routes(Routes),
     /// Say of a node's taints which are the controller's and which a person's
     Taints(taints::Asked),
+    /// Find what is wrong with this node's pod network, and the command that mends it
+    Doctor(doctor::Asked),
     /// Show the whole chain at work in namespaces of its own
     Demo(demo::Options),
 }
@@ -156,6 +158,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Plan(plans) => return plans::run(plans),
         Command::Routes(routes) => return routes::run(routes),
         Command::Taints(asked) => return taints::run(asked),
+        Command::Doctor(asked) => return doctor::run(asked),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
@@ -222,6 +225,13 @@ mod tests {
             ("routes remove -f cluster.yaml", false),
             ("routes show --dry-run", false),
             ("routes", false),
+            ("doctor", true),
+            ("doctor -f cluster.yaml --for a --output json", true),
+            (
+                "doctor --fix --yes --conf-dir c --cni-path b --cache-dir d",
+                true,
+            ),
+            ("doctor --yes", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),

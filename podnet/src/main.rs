@@ -3,6 +3,7 @@
 mod cli;
 mod cluster;
 mod demo;
+mod doctor;
 mod every;
 mod failure;
 mod garbage;

@@ -25,7 +25,14 @@ pub struct Places {
     /// The file with the network's configuration, instead of a search in a folder
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
-    /// The folder in which the network is looked for by its name
+    #[command(flatten)]
+    folders: Folders,
+}
+
+/// The folders of a node.
+#[derive(Debug, Args)]
+pub struct Folders {
+    /// The folder with the configurations of networks
     #[arg(long, value_name = "DIR", env = "NETCONFPATH", default_value = CONF_DIR)]
     conf_dir: PathBuf,
     /// The folders with the plugins, separated by `:`
@@ -36,8 +43,8 @@ pub struct Places {
     cache_dir: PathBuf,
 }
 
-const CONF_DIR: &str = "/etc/cni/net.d";
-const PLUGIN_DIR: &str = "/opt/cni/bin";
+const CONF_DIR: &str = node::USUAL_CONF;
+const PLUGIN_DIR: &str = node::USUAL_PLUGINS;
 
 impl Network {
     /// The network's list, and the runtime to call it with.
@@ -49,15 +56,29 @@ impl Network {
     }
 }
 
-impl Places {
-    /// A runtime that works there.
-    pub fn runtime(&self) -> Runtime {
+impl Folders {
+    /// Where a node is read.
+    pub fn of_node(&self) -> node::Places {
+        node::Places {
+            conf: or_default(&self.conf_dir, CONF_DIR).to_owned(),
+            runtime: self.runtime(),
+        }
+    }
+
+    fn runtime(&self) -> Runtime {
         Runtime {
             path: std::env::split_paths(or_default(&self.cni_path, PLUGIN_DIR))
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .collect(),
             cache: self.cache_dir.clone(),
         }
+    }
+}
+
+impl Places {
+    /// A runtime that works there.
+    pub fn runtime(&self) -> Runtime {
+        self.folders.runtime()
     }
 
     /// The list of the network of that name, and the runtime to call it with.
@@ -67,7 +88,7 @@ impl Places {
     pub fn open(&self, network: &str) -> Result<(Runtime, NetworkList), Failure> {
         let list = match &self.conf {
             Some(file) => NetworkList::from_file(file).and_then(|list| named(list, file, network)),
-            None => NetworkList::find(or_default(&self.conf_dir, CONF_DIR), network),
+            None => NetworkList::find(or_default(&self.folders.conf_dir, CONF_DIR), network),
         };
         Ok((self.runtime(), list.map_err(Failure::usage)?))
     }

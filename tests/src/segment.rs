@@ -100,6 +100,11 @@ impl Segment {
         }
     }
 
+    /// The namespace of the switch, whose ports `node0`, `node1`, `node2` and `other` are.
+    pub fn switch(&self) -> &Namespace {
+        &self.switch
+    }
+
     /// `podnet` on a node, with the cluster file as its last option.
     #[track_caller]
     pub fn podnet(&self, node: usize, words: &str) -> Answer {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 
 use super::packet::{Action, Condition, Gate, Insertion, Name, Step, Test};
+use super::shell::quote;
 use crate::rule::{Family, words};
 
 /// Where forwarded packets come in.
@@ -59,7 +60,7 @@ pub fn gate(family: Family, program: &str, table: &str, text: &str) -> Option<Ga
             conditions,
             action,
             text: line.to_owned(),
-            removal: format!("{program} -t {table} -D {chain} {spec}"),
+            removal: format!("{program} -t {table} -D {}{}", quote(chain), quoted(spec)),
         };
         chains.entry(chain.to_owned()).or_default().push(step);
     }
@@ -74,6 +75,12 @@ pub fn gate(family: Family, program: &str, table: &str, text: &str) -> Option<Ga
             table: table.to_owned(),
         },
     })
+}
+
+/// The words of a rule for a shell, each with a space before it.
+fn quoted(spec: &str) -> String {
+    let words = words(spec).into_iter();
+    words.map(|word| format!(" {}", quote(&word))).collect()
 }
 
 fn split(rest: &str) -> (&str, &str) {
@@ -250,7 +257,8 @@ mod tests {
             let text = format!("-P FORWARD ACCEPT\n-A FORWARD -i eth0 -j DROP\n-A {rule}\n");
             let (by, mend) = out(&text).unwrap();
             assert_eq!(by, format!("iptables, table filter: -A {rule}"));
-            assert_eq!(mend, [format!("iptables -t filter -D {rule}")]);
+            let command = format!("iptables -t filter -D {}", rule.replace('"', "'"));
+            assert_eq!(mend, [command]);
         }
         assert_eq!(
             out("-P FORWARD ACCEPT\n-A FORWARD -i cni0 -p udp -j DROP\n"),

@@ -8,9 +8,11 @@ mod native;
 mod packet;
 mod ports;
 mod read;
+mod shell;
 
 pub use packet::{Dropped, Gate, Packet};
 pub use ports::{Forwarding, shadowed};
+pub use shell::quote;
 
 use crate::garbage::Garbage;
 use crate::nft;
@@ -34,6 +36,22 @@ pub struct View {
     comments: Vec<String>,
 }
 
+/// What an attachment that is no more has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// The chain or the element.
+    pub what: String,
+    /// Whose it is, as its comment says.
+    pub comment: String,
+}
+
+/// The first comment of a chain's rules, or of those that lead to it.
+fn comment_of(listing: &Listing, chain: &str) -> String {
+    let rules = listing.rules_in(chain).chain(listing.rules_to(chain));
+    let mut comments = rules.filter_map(|rule| rule.value_of("--comment"));
+    comments.next().unwrap_or_default()
+}
+
 impl View {
     /// Reads what the calling thread's namespace has.
     pub fn read() -> View {
@@ -41,20 +59,25 @@ impl View {
     }
 
     /// What is of the network and of none of the `valid` attachments, each chain and comment once.
-    pub fn garbage(&self, network: &str, valid: &[Owner]) -> Vec<String> {
+    pub fn garbage(&self, network: &str, valid: &[Owner]) -> Vec<Leftover> {
         let kinds = hostport::KINDS.into_iter().chain([masquerade::KIND]);
         let kinds: Vec<Garbage> = kinds
             .map(|kind| Garbage::new(kind, network, valid))
             .collect();
-        let mut found: Vec<String> = Vec::new();
+        let mut found: Vec<Leftover> = Vec::new();
         for (family, listing) in &self.nat {
             let chains = kinds.iter().flat_map(|kind| kind.chains(listing));
-            found.extend(chains.map(|chain| format!("{family} iptables chain {chain}")));
+            found.extend(chains.map(|chain| Leftover {
+                comment: comment_of(listing, &chain),
+                what: format!("{family} iptables chain {chain}"),
+            }));
         }
         let dead = nft::Dead::new(network, valid);
         let comments = self.comments.iter().filter(|comment| dead.owns(comment));
-        found.extend(comments.map(|comment| format!("nftables element {comment:?}")));
-        found.dedup();
+        found.extend(comments.map(|comment| Leftover {
+            what: format!("nftables element {comment:?}"),
+            comment: comment.clone(),
+        }));
         found
     }
 }

@@ -12,6 +12,7 @@ use netlink_packet_netfilter::nftables::{
 
 use super::expression::{self, Reading, Sets};
 use super::packet::{Action, Gate, Insertion, Step};
+use super::shell::quote;
 use crate::nft::message::comment;
 use crate::nft::wire::{Message, Object, Socket};
 use crate::rule::Family;
@@ -139,7 +140,7 @@ impl Chain {
             entrance: self.name.clone(),
             chains,
             insertion: Insertion::Nft {
-                table: format!("{family} {table}"),
+                table: format!("{family} {}", quote(table)),
             },
         }
     }
@@ -211,7 +212,11 @@ impl<'a> Rule<'a> {
             conditions,
             action,
             text: format!("rule with handle {handle} of chain {chain} {what}"),
-            removal: format!("nft delete rule {family} {table} {chain} handle {handle}"),
+            removal: format!(
+                "nft delete rule {family} {} {} handle {handle}",
+                quote(table),
+                quote(chain)
+            ),
         }
     }
 }

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::shell::quote;
+
 use crate::rule::Family;
 
 /// How deep chains may lead into each other (`NFT_JUMP_STACK_SIZE` of the kernel is 16).
@@ -254,7 +256,7 @@ impl Gate {
     }
 
     fn insertions(&self, range: IpNet) -> Vec<String> {
-        let chain = &self.entrance;
+        let chain = quote(&self.entrance);
         match &self.insertion {
             Insertion::Iptables { program, table } => ["-s", "-d"]
                 .map(|side| format!("{program} -t {table} -I {chain} {side} {range} -j ACCEPT"))

@@ -3,7 +3,7 @@
 use firewall::Backend::{Iptables, Nftables};
 use firewall::hostport::{self, Protocol};
 use firewall::view::{Packet, View, shadowed};
-use firewall::{Backend, masquerade};
+use firewall::{Backend, Owner, masquerade};
 
 use crate::common::{
     in_bare_namespace, in_namespace, mapping, nets, owner, ports, run, tools, variants,
@@ -304,25 +304,26 @@ fn leftovers_are_what_gc_would_take() {
         masquerade::add(Nftables, owner("cont2"), &addresses).unwrap();
         hostport::add(Nftables, owner("cont2"), &ports(&mappings, &addresses)).unwrap();
         let view = View::read();
-        assert_eq!(
-            view.garbage("mynet", &[owner("cont1"), owner("cont2")]),
-            [""; 0]
-        );
-        assert_eq!(view.garbage("other", &[]), [""; 0]);
+        let garbage = |network: &str, valid: &[Owner]| view.garbage(network, valid);
+        assert_eq!(garbage("mynet", &[owner("cont1"), owner("cont2")]), []);
+        assert_eq!(garbage("other", &[]), []);
         // A chain of each kind and family.
-        let chains = view.garbage("mynet", &[owner("cont2")]);
+        let chains = garbage("mynet", &[owner("cont2")]);
         assert_eq!(chains.len(), 4, "{chains:?}");
+        for chain in &chains {
+            assert!(chain.what.contains(" iptables chain CNI-"), "{chain:?}");
+            assert!(
+                chain.comment.ends_with(r#"name: "mynet" id: "cont1""#),
+                "{chain:?}"
+            );
+        }
+        let elements = garbage("mynet", &[owner("cont1")]);
+        assert_eq!(elements.len(), 1, "{elements:?}");
         assert!(
-            chains
-                .iter()
-                .all(|chain| chain.contains(" iptables chain CNI-")),
-            "{chains:?}"
-        );
-        let comments = view.garbage("mynet", &[owner("cont1")]);
-        assert_eq!(comments.len(), 1, "{comments:?}");
-        assert!(
-            comments[0].contains("net: mynet, if: eth0, id: cont2"),
-            "{comments:?}"
+            elements[0]
+                .comment
+                .contains("net: mynet, if: eth0, id: cont2"),
+            "{elements:?}"
         );
     });
 }

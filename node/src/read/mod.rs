@@ -26,6 +26,9 @@ impl Node {
     pub fn read(places: &Places) -> Node {
         let mut node = Node {
             host: kernel::host_name(),
+            conf: places.conf.clone(),
+            plugins: places.runtime.path.clone(),
+            cache: places.runtime.cache.clone(),
             ..Node::default()
         };
         node.read_kernel();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use net::Route;
 use net::route::{Entry, Kind};
 
-use super::{Line, Mark, PROTOCOL, words};
+use super::{Line, Mark, PROTOCOL, added, words};
 use crate::Node;
 use crate::site::{Planned, Site};
 
@@ -96,15 +96,7 @@ impl Change {
 impl Addition {
     /// The route as a table will hold it.
     pub fn entry(&self) -> Entry {
-        Entry {
-            route: self.route.clone(),
-            kind: Kind::Unicast,
-            protocol: PROTOCOL,
-            source: None,
-            on_link: false,
-            dead: false,
-            multipath: false,
-        }
+        added(self.route.clone())
     }
 }
 

@@ -10,6 +10,7 @@ mod tests;
 mod text;
 
 use ipnet::IpNet;
+use net::Route;
 use net::route::{Entry, Kind};
 
 use crate::Node;
@@ -93,6 +94,19 @@ pub fn compare(node: &Node, site: &Site) -> Vec<Line> {
         found: Some(entry.clone()),
     }));
     lines
+}
+
+/// A route as a table holds it once it was added here.
+pub fn added(route: Route) -> Entry {
+    Entry {
+        route,
+        kind: Kind::Unicast,
+        protocol: PROTOCOL,
+        source: None,
+        on_link: false,
+        dead: false,
+        multipath: false,
+    }
 }
 
 /// What the kernel makes of addresses is neither planned nor foreign.

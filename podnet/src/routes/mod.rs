@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use node::routes::{self, Change};
 use node::{Node, Site};
-use plan::Plan;
+use plan::{Document, Plan};
 
 use crate::cluster::{self, ClusterArgs, For};
 use crate::failure::Failure;
@@ -152,8 +152,15 @@ impl Asked {
 /// # Errors
 /// The cluster is wrong, or this machine is none of its nodes.
 pub fn site(cluster: &ClusterArgs, node: &For) -> Result<Site, Failure> {
-    let document = cluster.document()?;
-    let plan = cluster::make(&document, Plan::new)?;
+    site_of(&cluster.document()?, node)
+}
+
+/// The same, of a document.
+///
+/// # Errors
+/// The cluster is wrong, or this machine is none of its nodes.
+pub fn site_of(document: &Document, node: &For) -> Result<Site, Failure> {
+    let plan = cluster::make(document, Plan::new)?;
     let name = node.node(&plan.cluster)?;
     let site = Site::new(&plan, &name);
     let site = site.map_err(|fault| Failure::usage(document.locate(fault)))?;

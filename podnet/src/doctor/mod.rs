@@ -1,0 +1,98 @@
+//! `podnet doctor`: what is wrong with this node.
+
+mod answer;
+mod fix;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use node::{Case, Node, Site};
+
+use crate::cluster::{ClusterArgs, For};
+use crate::failure::Failure;
+use crate::network::Folders;
+use crate::output::Output;
+use crate::routes;
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo podnet doctor
+  sudo podnet doctor -f cluster.yaml
+  sudo podnet doctor -f cluster.yaml --for node-1 --output json
+  sudo podnet doctor -f cluster.yaml --fix
+  podnet doctor | grep ^finding=
+
+";
+
+const EXIT_STATUS: &str = "\
+Every finding has a name, how bad it is, what it breaks, the evidence, and the command that mends it. \
+What could not be read is said too: without root that is much. What needs the cluster's plan is left \
+out where there is neither a file nor options, and named.
+
+Exit status: 0 nothing found, and all was read; 1 a finding, or something that could not be read; \
+2 wrong options or files, or this machine is no node of the plan.";
+
+/// Find what is wrong with this node's pod network, and the command that mends it
+///
+/// Nothing is changed without --fix.
+#[derive(Debug, Args)]
+#[command(after_help = [EXAMPLES, EXIT_STATUS].concat())]
+pub struct Asked {
+    /// Mend what can be mended safely, asking before each step; then look again
+    #[arg(long)]
+    fix: bool,
+    /// Do not ask
+    #[arg(long, requires = "fix")]
+    yes: bool,
+    #[command(flatten)]
+    node: For,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    folders: Folders,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// Looks, mends where that is asked for, and says what is wrong.
+///
+/// # Errors
+/// The cluster is wrong, or this machine is none of its nodes.
+pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
+    let site = site(asked)?;
+    let places = asked.folders.of_node();
+    let mut node = Node::read(&places);
+    let mut fixed = Vec::new();
+    if asked.fix {
+        let report = node::look(&case(&node, site.as_ref()));
+        fixed = fix::all(&node, &report, asked.yes)?;
+        node = Node::read(&places);
+    }
+    let report = node::look(&case(&node, site.as_ref()));
+    asked
+        .output
+        .say(&answer::of(&node, site.as_ref(), &report, &fixed))?;
+    Ok(match report.is_healthy() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn case<'a>(node: &'a Node, site: Option<&'a Site>) -> Case<'a> {
+    Case { node, site }
+}
+
+/// What the plan says of this node, where anybody said what the cluster is.
+fn site(asked: &Asked) -> Result<Option<Site>, Failure> {
+    let document = asked.cluster.document()?;
+    let has = |key: &str| {
+        document
+            .value()
+            .get(key)
+            .is_some_and(|value| *value != serde_json::json!([]))
+    };
+    if asked.cluster.file.is_none() && !has("podSubnet") && !has("nodes") {
+        return Ok(None);
+    }
+    routes::site_of(&document, &asked.node).map(Some)
+}
