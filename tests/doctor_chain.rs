@@ -1,6 +1,12 @@
 //! `podnet doctor` against faults of what the chain keeps and needs: reservations, leftovers, host ports,
 //! configurations and plugins.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
 use std::fs;
 
 use serde_json::{Value, json};
@@ -25,10 +31,10 @@ fn expect_kind(patient: &Patient, id: &str, words: &[&str]) {
         let says = words.iter().all(|word| answer.stdout.contains(word));
         match answer.status == 1 && found == [id] && says {
             true => Ok(()),
-            false => Err(answer),
+            false => Err(answer.stdout + &answer.stderr),
         }
     });
-    found.unwrap_or_else(|answer| panic!("no {id}, or not {words:?}: {answer:?}"));
+    found.unwrap_or_else(|said| panic!("no {id}, or not {words:?}: {said}"));
 }
 
 #[test]

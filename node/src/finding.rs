@@ -1,6 +1,7 @@
 //! Something that is wrong, and how to mend it.
 
 use std::fmt;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use net::route::Entry;
@@ -112,6 +113,9 @@ impl Finding {
     }
 }
 
+/// How long a link that was set up may take to be seen so.
+const CARRIER: Duration = Duration::from_secs(3);
+
 /// A step that mends something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
@@ -166,7 +170,12 @@ impl Fix {
         match self {
             Fix::RemoveRoute(entry) => netlink.delete_route(entry),
             Fix::AddRoute(route) => netlink.insert_route(route, PROTOCOL),
-            Fix::SetUp(index) => netlink.set_up(*index),
+            Fix::SetUp(index) => {
+                netlink.set_up(*index)?;
+                // The kernel tells of the carrier a moment later; a link may have none.
+                let _ = netlink.wait_oper_up(*index, CARRIER);
+                Ok(())
+            }
             Fix::AddAddress { index, net } => netlink.add_address(*index, *net, true),
             Fix::Sysctl { .. } => Ok(()),
         }
