@@ -184,7 +184,7 @@ pub fn filters(config: &BridgeConfig, bridge: &Link) -> Result<(), Error> {
 }
 
 /// This kernel has no VLANs of bridges.
-pub fn kernel_cannot(vlans: &Vlans) -> Error {
+fn kernel_cannot(vlans: &Vlans) -> Error {
     Error::system(format!("{vlans}: this kernel cannot filter by VLAN")).details(
         "it was built without CONFIG_BRIDGE_VLAN_FILTERING; allowed on it: neither vlan nor \
          vlanTrunk",
