@@ -257,7 +257,15 @@ impl Runtime {
     /// # Errors
     /// Code 5 where something in the cache cannot be read.
     pub fn attachments(&self) -> Result<Vec<CachedAttachment>, Error> {
-        cache::all(&self.cache)?.into_iter().collect()
+        self.each_attachment()?.into_iter().collect()
+    }
+
+    /// As [`Runtime::attachments`], but a file that cannot be read only takes its own place.
+    ///
+    /// # Errors
+    /// Code 5 where the cache's folder cannot be read.
+    pub fn each_attachment(&self) -> Result<Vec<Result<CachedAttachment, Error>>, Error> {
+        cache::all(&self.cache)
     }
 
     /// The versions that the plugin `kind` speaks, as it lists them.

@@ -126,9 +126,12 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
             }
         }
         Command::Check(targets) => {
-            if let Some(all) = target::check(targets)? {
-                say(&table::checked(&all))?;
-                if all.iter().any(|checked| checked.found.is_err()) {
+            if let Some(every) = target::check(targets)? {
+                say(&table::checked(&every.checked))?;
+                for unreadable in &every.unreadable {
+                    eprintln!("podnet: {unreadable}");
+                }
+                if !every.is_good() {
                     return Ok(ExitCode::FAILURE);
                 }
             }

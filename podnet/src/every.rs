@@ -15,21 +15,44 @@ pub struct Checked {
     pub found: Result<(), Error>,
 }
 
+/// What CHECK found of all.
+#[derive(Debug)]
+pub struct Every {
+    /// Of each attachment that is known.
+    pub checked: Vec<Checked>,
+    /// The files of the cache, of whatever network, that cannot be read.
+    pub unreadable: Vec<Error>,
+}
+
+impl Every {
+    /// Whether all is good, as far as it is known.
+    pub fn is_good(&self) -> bool {
+        self.unreadable.is_empty() && self.checked.iter().all(|checked| checked.found.is_ok())
+    }
+}
+
 /// CHECK of every attachment, of one network or of all, each with the configuration that it was made
 /// with.
 ///
 /// # Errors
-/// Something in the cache cannot be read.
-pub fn check(places: &Places, network: Option<&str>) -> Result<Vec<Checked>, Failure> {
+/// The cache's folder cannot be read.
+pub fn check(places: &Places, network: Option<&str>) -> Result<Every, Failure> {
     let runtime = places.runtime();
-    let is_meant =
-        |known: &CachedAttachment| network.is_none_or(|name| known.attachment.network == name);
-    let all = runtime.attachments()?.into_iter().filter(is_meant);
-    let checked = all.map(|known| Checked {
-        found: check_one(&runtime, &known),
-        known,
-    });
-    Ok(checked.collect())
+    let mut every = Every {
+        checked: Vec::new(),
+        unreadable: Vec::new(),
+    };
+    for known in runtime.each_attachment()? {
+        match known {
+            Err(unreadable) => every.unreadable.push(unreadable),
+            Ok(known) if network.is_none_or(|name| known.attachment.network == name) => {
+                let found = check_one(&runtime, &known);
+                every.checked.push(Checked { known, found });
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(every)
 }
 
 fn check_one(runtime: &Runtime, known: &CachedAttachment) -> Result<(), Error> {
@@ -40,7 +63,7 @@ fn check_one(runtime: &Runtime, known: &CachedAttachment) -> Result<(), Error> {
 /// The configuration that an attachment was made with, where the cache still has it.
 pub fn made_with(runtime: &Runtime, network: &str, conf: &RuntimeConf) -> Option<NetworkList> {
     let meant = Attachment::new(network, &conf.container_id, &conf.ifname);
-    let mut all = runtime.attachments().ok()?.into_iter();
+    let mut all = runtime.each_attachment().ok()?.into_iter().flatten();
     let known = all.find(|known| known.attachment == meant)?;
     NetworkList::parse(known.config).ok()
 }

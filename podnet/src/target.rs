@@ -8,7 +8,7 @@ use cni::{AddResult, Version};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-use crate::every::{self, Checked};
+use crate::every::{self, Every};
 use crate::failure::Failure;
 use crate::network::Places;
 use crate::port::Port;
@@ -91,7 +91,7 @@ pub fn add(target: &Target) -> Result<(Version, AddResult), Failure> {
 ///
 /// # Errors
 /// The chain's, where one is meant.
-pub fn check(targets: &Targets) -> Result<Option<Vec<Checked>>, Failure> {
+pub fn check(targets: &Targets) -> Result<Option<Every>, Failure> {
     let (Some(network), Some(netns)) = (&targets.network, &targets.netns) else {
         return every::check(&targets.places, targets.network.as_deref()).map(Some);
     };

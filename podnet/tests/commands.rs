@@ -271,6 +271,18 @@ fn check_of_all_that_is_known() {
         node.input()["runtimeConfig"]["portMappings"][0]["hostPort"],
         80
     );
+    // A file that cannot be read is told, and takes no other's turn.
+    let torn = node.path().join("cache/results/n-a0-eth0");
+    fs::write(&torn, "{").unwrap();
+    let output = check(&["n"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), expected);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("n-a0-eth0: EOF") && said.lines().count() == 1,
+        "{said}"
+    );
+    fs::remove_file(torn).unwrap();
     fs::write(node.path().join("fails"), "").unwrap();
     let output = check(&["n"]);
     assert_eq!(output.status.code(), Some(1));
