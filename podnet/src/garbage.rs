@@ -20,7 +20,8 @@ pub struct Collect {
     /// An attachment that lives, beside those in the cache whose namespace is there; may be repeated
     #[arg(long = "valid", value_name = "ID/IFNAME")]
     valid: Vec<Entry>,
-    /// Only say which attachments live and which do not
+    /// Only say which attachments live, and which of the cache's do not and would be removed by DEL;
+    /// what else the plugins would find by their GC, only they can tell
     #[arg(long)]
     dry_run: bool,
     /// Go on although the cache knows no attachment of the network, and none is told
@@ -107,11 +108,14 @@ impl Known {
         self.0.iter().map(row).collect()
     }
 
-    /// What the plugins are told.
+    /// What the plugins are told, and which attachments are removed by DEL.
     pub fn to_json(&self) -> Value {
-        let entry = |(id, ifname)| json!({ "containerID": id, "ifname": ifname });
-        let valid: Vec<_> = self.valid().into_iter().map(entry).collect();
-        json!({ "cni.dev/valid-attachments": valid })
+        let all = |alive: bool| {
+            let of_state = self.0.iter().filter(|(_, (lives, _))| *lives == alive);
+            let entry = |one: &Entry| json!({ "containerID": one.id, "ifname": one.ifname });
+            of_state.map(|(one, _)| entry(one)).collect::<Vec<_>>()
+        };
+        json!({ "cni.dev/valid-attachments": all(true), "gone": all(false) })
     }
 }
 
@@ -189,8 +193,11 @@ mod tests {
         assert_eq!(known.rows()[1], dead);
         assert_eq!(known.rows()[2], ["kept", "eth0", "valid", "told"]);
         assert_eq!(
-            Known::new("x", &cache, &told[1..], |_| false).to_json(),
-            json!({ "cni.dev/valid-attachments": [{ "containerID": "new", "ifname": "net1" }] })
+            Known::new("m", &cache, &told[1..], |_| false).to_json(),
+            json!({
+                "cni.dev/valid-attachments": [{ "containerID": "new", "ifname": "net1" }],
+                "gone": [{ "containerID": "other", "ifname": "eth0" }]
+            })
         );
     }
 

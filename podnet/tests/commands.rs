@@ -163,7 +163,11 @@ fn gc_tells_the_plugins_who_lives() {
         let output = node.podnet(&words, &[]);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
         let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(printed, json!({ "cni.dev/valid-attachments": valid }));
+        let gone = json!([entry("dead", "eth0")]);
+        assert_eq!(
+            printed,
+            json!({ "cni.dev/valid-attachments": valid, "gone": gone })
+        );
         assert_eq!(last_command(&node), if dry_run { "ADD" } else { "GC" });
         let cached = node.path().join("cache/results/n-dead-eth0");
         assert_eq!(cached.exists(), dry_run);
