@@ -28,6 +28,6 @@ pub use process::find_tool;
 pub use server::{Server, Sighting};
 pub use skip::skip;
 pub use snapshot::Snapshot;
-pub use throughput::{Window, throughput};
+pub use throughput::{Window, throughput, throughput_with};
 pub use whole::{Lab, supported, sweep};
 pub use wire::{End, connect};

@@ -37,6 +37,21 @@ pub fn throughput(
     address: SocketAddr,
     window: Window,
 ) -> Result<f64> {
+    throughput_with(from, to, address, window, thread::sleep)
+}
+
+/// As [`throughput`], with what waits so long: it may come back earlier where nobody wants to know
+/// the rate any more.
+///
+/// # Errors
+/// As [`throughput`].
+pub fn throughput_with(
+    from: &Namespace,
+    to: &Namespace,
+    address: SocketAddr,
+    window: Window,
+    wait: impl Fn(Duration),
+) -> Result<f64> {
     let doing = || format!("connect from {} to {address}", from.name());
     let listener = to.run(|| TcpListener::bind(address))?.doing(doing())?;
     SockRef::from(&listener)
@@ -56,7 +71,7 @@ pub fn throughput(
             scope.spawn(|| pour(source, &stop));
             scope.spawn(|| drain(sink));
         }
-        let rate = measure(to, window);
+        let rate = measure(to, window, wait);
         stop.store(true, Ordering::Relaxed);
         rate
     })
@@ -85,10 +100,10 @@ fn drain(mut sink: TcpStream) -> io::Result<u64> {
     io::copy(&mut sink, &mut io::sink())
 }
 
-fn measure(to: &Namespace, window: Window) -> Result<f64> {
-    thread::sleep(window.warm_up);
+fn measure(to: &Namespace, window: Window, wait: impl Fn(Duration)) -> Result<f64> {
+    wait(window.warm_up);
     let (begin, before) = (Instant::now(), received(to)?);
-    thread::sleep(window.counted);
+    wait(window.counted);
     let (elapsed, after) = (begin.elapsed(), received(to)?);
     Ok(bits_per_second(after.saturating_sub(before), elapsed))
 }

@@ -3,6 +3,7 @@
 // What these tests share fails as they do.
 #![allow(clippy::unwrap_used)]
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -107,6 +108,21 @@ fn throughput_is_what_the_shaper_lets_pass() {
     }
     let nowhere = SocketAddr::new(ip("192.0.2.3"), 0);
     lab::throughput(&pair.left, &pair.right, nowhere, window).unwrap_err();
+}
+
+#[test]
+fn throughput_waits_as_it_is_told() {
+    let Some(pair) = pair("wait") else { return };
+    let hours = |count: u64| Duration::from_secs(3600 * count);
+    let window = Window {
+        warm_up: hours(1),
+        counted: hours(2),
+    };
+    let waited = RefCell::new(Vec::new());
+    let wait = |time| waited.borrow_mut().push(time);
+    let at = SocketAddr::new(ip(FAMILIES[0].1), 0);
+    lab::throughput_with(&pair.left, &pair.right, at, window, wait).unwrap();
+    assert_eq!(waited.into_inner(), [hours(1), hours(2)]);
 }
 
 #[test]

@@ -59,7 +59,8 @@ pub struct Options {
 /// # Errors
 /// The lab could not be made, standard output is gone, or a signal came ([`Interrupted`]).
 pub fn run(options: &Options) -> Outcome<bool> {
-    let mut report = Report::new(Interrupt::catch()?);
+    let interrupt = Interrupt::catch()?;
+    let mut report = Report::new(interrupt.clone());
     if lab::rootless::enter()? && options.keep {
         return Err("--keep needs root: an ordinary user's namespaces end with the program".into());
     }
@@ -88,19 +89,19 @@ pub fn run(options: &Options) -> Outcome<bool> {
         std::env::join_paths(&path)?.display()
     ))?;
 
-    show(&mut report, &world, &chain)?;
+    show(&mut report, &world, &chain, &interrupt)?;
     if options.keep {
-        Attached::new(&world, &chain)?;
+        Attached::new(&world, &chain, &interrupt)?;
         report.say(&world.keep()?)?;
     }
     report.finish()
 }
 
 /// Every line, from ADD to what is left after DEL.
-fn show(report: &mut Report, world: &World, chain: &Chain) -> Outcome<()> {
+fn show(report: &mut Report, world: &World, chain: &Chain, interrupt: &Interrupt) -> Outcome<()> {
     let before = Snapshot::of(&world.node, chain.store())?;
     report.begin("ADD")?;
-    let attached = match Attached::new(world, chain) {
+    let attached = match Attached::new(world, chain, interrupt) {
         Ok(attached) => attached,
         // Without pods there is nothing to look at.
         Err(error) => return report.end("ADD", Err(error)),

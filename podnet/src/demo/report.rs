@@ -93,7 +93,7 @@ mod tests {
         let mut report = Report {
             out: Box::new(io::sink()),
             terminal: false,
-            interrupt: Interrupt::default(),
+            interrupt: Interrupt::new().unwrap().0,
             lines: 0,
             failed: Vec::new(),
         };

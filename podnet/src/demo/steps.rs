@@ -8,6 +8,7 @@ use serde_json::{Map, json};
 
 use super::Outcome;
 use super::chain::{Ask, Chain, Given, IFNAME};
+use super::interrupt::Interrupt;
 use super::verdict::{self, Measured};
 use super::world::{NODE, OUTSIDE, World};
 
@@ -32,6 +33,7 @@ const WINDOW: Window = Window {
 pub(super) struct Attached<'a> {
     world: &'a World,
     chain: &'a Chain,
+    interrupt: &'a Interrupt,
     web: Given,
     client: Given,
     took: Duration,
@@ -68,7 +70,11 @@ pub(super) const STEPS: &[Step] = &[
 
 impl<'a> Attached<'a> {
     /// ADD for both pods.
-    pub(super) fn new(world: &'a World, chain: &'a Chain) -> Outcome<Attached<'a>> {
+    pub(super) fn new(
+        world: &'a World,
+        chain: &'a Chain,
+        interrupt: &'a Interrupt,
+    ) -> Outcome<Attached<'a>> {
         let begin = Instant::now();
         let web = chain.add(&world.node, &web(world))?;
         let client = chain.add(&world.node, &client(world))?;
@@ -82,6 +88,7 @@ impl<'a> Attached<'a> {
             ],
             world,
             chain,
+            interrupt,
             web,
             client,
         })
@@ -180,14 +187,20 @@ fn host_port(on: &Attached, from: &Namespace, address: IpAddr) -> Outcome<Measur
 
 fn throughput_in(on: &Attached) -> Outcome<Measured> {
     let at = SocketAddr::new(on.web.address, 0);
-    let measured = lab::throughput(&on.world.client, &on.world.web, at, WINDOW)?;
+    let measured = throughput(on, &on.world.client, &on.world.web, at)?;
     Ok(verdict::rate(measured, INGRESS))
 }
 
 fn throughput_out(on: &Attached) -> Outcome<Measured> {
     let at = SocketAddr::new(OUTSIDE, 0);
-    let measured = lab::throughput(&on.world.web, &on.world.outside, at, WINDOW)?;
+    let measured = throughput(on, &on.world.web, &on.world.outside, at)?;
     Ok(verdict::rate(measured, EGRESS))
+}
+
+/// What it says after a signal is not shown.
+fn throughput(on: &Attached, from: &Namespace, to: &Namespace, at: SocketAddr) -> Outcome<f64> {
+    let wait = |time| on.interrupt.wait(time);
+    Ok(lab::throughput_with(from, to, at, WINDOW, wait)?)
 }
 
 fn check(on: &Attached) -> Outcome<Measured> {
