@@ -3,7 +3,7 @@
 // What helps a test fails as the test does.
 #![allow(clippy::unwrap_used)]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use lab::{Namespace, Window};
@@ -101,6 +101,41 @@ fn the_asked_rates_are_had() {
         }
     }
     expect_none(failed);
+}
+
+/// A frame's time at the rate is longer than the kernel counts by itself, and the burst that was asked
+/// for less than a frame.
+#[test]
+fn a_whole_frame_passes_however_low_the_rate() {
+    const PAYLOAD: usize = 1400;
+    for family in Family::ALL {
+        let low = limits((1000, 8), (1000, 8));
+        let Some(shaped) = shaped("low", family, &low) else {
+            return;
+        };
+        let Attached {
+            node, pod, result, ..
+        } = &shaped.attached;
+        let bind = |namespace: &Namespace, address: IpAddr| {
+            let socket = namespace
+                .run(|| UdpSocket::bind((address, 0)))
+                .unwrap()
+                .unwrap();
+            // What the kernel says for itself at first takes some of the bucket.
+            let patience = Duration::from_secs(120);
+            socket.set_read_timeout(Some(patience)).unwrap();
+            socket
+        };
+        let inside = bind(&pod.namespace, result.ips[0].address.addr());
+        let outside = bind(&node.namespace, result.ips[0].gateway.unwrap());
+        for (from, to) in [(&outside, &inside), (&inside, &outside)] {
+            from.send_to(&[0; PAYLOAD], to.local_addr().unwrap())
+                .unwrap();
+            let received = to.recv(&mut [0; 2 * PAYLOAD]);
+            assert_eq!(received.ok(), Some(PAYLOAD), "{family:?}");
+        }
+        shaped.attached.check().unwrap();
+    }
 }
 
 #[test]

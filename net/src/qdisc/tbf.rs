@@ -8,6 +8,7 @@ pub(super) const KIND: &str = "tbf";
 /// Of linux/pkt_sched.h.
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
 
 /// Length of `struct tc_tbf_qopt`: two `struct tc_ratespec` of 12 bytes (the rate is the last 4),
 /// then limit, buffer and mtu.
@@ -21,8 +22,11 @@ pub struct Tbf {
     pub rate: u64,
     /// Queue, in bytes.
     pub limit: u32,
-    /// Size of the bucket, in psched ticks at `rate`.
+    /// Size of the bucket, in psched ticks at `rate`. The kernel takes no more than 2^32 ns from it.
     pub buffer: u32,
+    /// The same in bytes, for a bucket that takes longer to fill: it goes instead of `buffer`, which
+    /// the kernel then works out itself. Never told of one that is there.
+    pub burst: Option<u32>,
 }
 
 impl Tbf {
@@ -31,6 +35,9 @@ impl Tbf {
         let mut options = vec![option(TCA_TBF_PARMS, self.parms())];
         if u32::try_from(self.rate).is_err() {
             options.push(option(TCA_TBF_RATE64, self.rate.to_ne_bytes().to_vec()));
+        }
+        if let Some(burst) = self.burst {
+            options.push(option(TCA_TBF_BURST, burst.to_ne_bytes().to_vec()));
         }
         vec![
             TcAttribute::Kind(KIND.to_owned()),
@@ -95,6 +102,7 @@ impl Tbf {
             rate: number(8)?.into(),
             limit: number(24)?,
             buffer: number(28)?,
+            burst: None,
         })
     }
 }
@@ -146,17 +154,31 @@ mod tests {
         rate: 125_000,
         limit: 103_125,
         buffer: 12_500_000,
+        burst: None,
     };
     const FAST: Tbf = Tbf {
         rate: 5_000_000_000,
         limit: 1 << 31,
         buffer: 1,
+        burst: None,
     };
 
     #[test]
     fn packed_as_the_kernel_takes_it() {
         assert_eq!(options(SLOW), ONE_MBIT);
         assert_eq!(options(FAST), FORTY_GBIT);
+    }
+
+    /// What `tc` sends as well, for every bucket.
+    #[test]
+    fn a_burst_in_bytes_follows() {
+        let made = options(Tbf {
+            burst: Some(1518),
+            ..SLOW
+        });
+        let (parms, burst) = made.split_at(ONE_MBIT.len());
+        assert_eq!(parms, ONE_MBIT);
+        assert_eq!(burst, [0x08, 0x00, 0x06, 0x00, 0xee, 0x05, 0x00, 0x00]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ const TBF: Tbf = Tbf {
     rate: 125_000,
     limit: 103_125,
     buffer: 12_500_000,
+    burst: None,
 };
 
 fn tbf_qdisc(tbf: Tbf) -> Qdisc {
@@ -41,6 +42,7 @@ fn a_tbf_reads_back_as_made() {
         rate: 5_000_000_000,
         limit: 250_000_000,
         buffer: 15_625,
+        burst: None,
     };
     lab.node.add_tbf(index, other, true).expect("replace");
     assert_eq!(root(&lab.node, index), Some(tbf_qdisc(other)));

@@ -35,6 +35,7 @@ fn try_out() -> net::Result<()> {
         rate: 1_000_000,
         limit: 100_000,
         buffer: 100_000,
+        burst: None,
     };
     node.add_tbf(ifb, tbf, false)?;
     node.ensure_ingress(loopback)?;
