@@ -178,6 +178,38 @@ impl Document {
         })
     }
 
+    /// Reads what stands at a key as a `T`, where `null` counts as absent, as for Kubernetes.
+    ///
+    /// # Errors
+    /// It is not what it must be.
+    pub fn read_at<T: DeserializeOwned + Default>(&self, key: &str) -> Result<T, Error> {
+        let Some(value) = self.value_at(key).map(without_nulls) else {
+            return Ok(T::default());
+        };
+        serde_path_to_error::deserialize(&value).map_err(|error| {
+            let inner = key_of(error.path());
+            let key = match (key, inner.as_str()) {
+                (key, "") => key.to_owned(),
+                (key, inner) => join(key, inner),
+            };
+            self.locate(Fault::new(key, error.inner().to_string()))
+        })
+    }
+
+    fn value_at(&self, key: &str) -> Option<&Value> {
+        let mut parts = key.split(['.', '[']).filter(|part| !part.is_empty());
+        parts.try_fold(&self.value, |value, part| match part.strip_suffix(']') {
+            Some(index) => value.get(index.parse::<usize>().ok()?),
+            None => value.get(part),
+        })
+    }
+
+    /// The file and the line of a key.
+    pub fn place_of(&self, key: &str) -> String {
+        let line = self.line(key);
+        line.map_or(self.name.clone(), |line| format!("{}:{line}", self.name))
+    }
+
     /// The fault with its place.
     pub fn locate(&self, fault: Fault) -> Error {
         let Fault { key, reason } = fault;
@@ -270,6 +302,18 @@ impl Document {
             let differs = values(here) != values(there);
             differs.then(|| (format!("nodes[{index}].{key}"), here, there.clone()))
         })
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let there = object.iter().filter(|(_, value)| !value.is_null());
+            let there = there.map(|(key, value)| (key.clone(), without_nulls(value)));
+            there.collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect::<Vec<_>>().into(),
+        other => other.clone(),
     }
 }
 

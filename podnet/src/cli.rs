@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, doctor, garbage, table, taints};
+use crate::{demo, doctor, garbage, lint, table, taints};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -52,6 +52,8 @@ enum Command {
     Version(Version),
     /// Plan a cluster's pod network: ranges, conflists, routes; nothing is touched
     Plan(Plans),
+    /// Say what becomes of pods' host ports and bandwidth annotations, and what is wrong with conflists
+    Lint(lint::Asked),
     /// Compare this node's routes to other nodes' pods with the plan, and make them so
     Routes(Routes),
     /// Say of a node's taints which are the controller's and which a person's
@@ -162,6 +164,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Routes(routes) => return routes::run(routes),
         Command::Taints(asked) => return taints::run(asked),
         Command::Doctor(asked) => return doctor::run(asked),
+        Command::Lint(asked) => return lint::run(asked),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {

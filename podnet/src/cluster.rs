@@ -133,6 +133,11 @@ impl Overrides {
 }
 
 impl For {
+    /// Whether it is said which.
+    pub fn is_named(&self) -> bool {
+        self.name.is_some()
+    }
+
     /// The name of the node.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod doctor;
 mod every;
 mod failure;
 mod garbage;
+mod lint;
 mod network;
 mod output;
 mod plans;
