@@ -8,9 +8,10 @@
 )]
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::{NETWORK, Patient, Pod, at, eventually, expect_none, told};
+use tests::{Answer, NETWORK, Patient, Pod, at, binary_folder, eventually, expect_none, told};
 
 /// A third pod.
 fn third(patient: &Patient, given: Value) -> Pod {
@@ -252,6 +253,41 @@ fn the_conflist_of_another_node() {
     );
     assert!(
         answer.stdout.contains("10.200.1.0/24 is of k8sworker1"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn without_privileges_rules_are_not_taken_for_none() {
+    let Some(patient) = Patient::new("doctor") else {
+        return;
+    };
+    let Some(setpriv) = lab::find_tool("setpriv") else {
+        return lab::skip("setpriv is not installed");
+    };
+    patient.sh("iptables -P FORWARD DROP");
+    let node = &patient.segment.nodes[0];
+    let mut podnet = Command::new(setpriv);
+    podnet
+        .args(["--bounding-set", "-all", "--inh-caps", "-all"])
+        .arg(binary_folder().canonicalize().unwrap().join("podnet"))
+        .args(["doctor", "--cache-dir"])
+        .arg(&node.cache)
+        .env("CNI_PATH", &node.bin)
+        .env("NETCONFPATH", node.configurations());
+    let answer: Answer = node.namespace.output(&mut podnet, b"").unwrap().into();
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let unread = told(&answer, "unread=");
+    assert!(
+        unread
+            .iter()
+            .any(|line| line.starts_with("rules of nftables: ")),
+        "{answer:?}"
+    );
+    assert!(
+        unread
+            .iter()
+            .any(|line| line.starts_with("the namespace of ")),
         "{answer:?}"
     );
 }

@@ -26,6 +26,18 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// One that is there, whoever made it; nobody removes it.
+    ///
+    /// # Errors
+    /// There is none at the path.
+    pub fn open(path: &Path) -> Result<Namespace> {
+        Ok(Namespace {
+            name: path.display().to_string(),
+            path: path.to_owned(),
+            netns: Netns::open(path)?,
+        })
+    }
+
     /// The name by which `ip netns exec` finds it.
     pub fn name(&self) -> &str {
         &self.name

@@ -10,6 +10,7 @@ mod finding;
 mod findings;
 #[cfg(test)]
 mod fixture;
+pub mod ladder;
 mod network;
 mod node;
 mod read;

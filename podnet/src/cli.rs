@@ -237,6 +237,11 @@ mod tests {
                 "doctor --fix --yes --conf-dir c --cni-path b --cache-dir d",
                 true,
             ),
+            (
+                "doctor --probe blue --peer b --peer-pod 10.0.0.2 --outside fd00::1",
+                true,
+            ),
+            ("doctor --peer b", false),
             ("doctor --yes", false),
             ("plan", false),
             ("plan podcidrs --format x", false),

@@ -31,6 +31,16 @@ pub struct Answer {
     pub json: Value,
 }
 
+impl Answer {
+    /// Puts another answer behind this one, under a key of its own.
+    pub fn add(&mut self, key: &str, other: Answer) {
+        self.text.push_str(&other.text);
+        if let Value::Object(object) = &mut self.json {
+            object.insert(key.to_owned(), other.json);
+        }
+    }
+}
+
 impl Output {
     /// Prints the answer.
     ///

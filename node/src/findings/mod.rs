@@ -48,4 +48,4 @@ kinds! {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod fix;
+mod probe;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ Examples:
   sudo podnet doctor -f cluster.yaml
   sudo podnet doctor -f cluster.yaml --for node-1 --output json
   sudo podnet doctor -f cluster.yaml --fix
+  sudo podnet doctor -f cluster.yaml --probe /run/netns/blue --peer node-2
   podnet doctor | grep ^finding=
 
 ";
@@ -45,6 +47,8 @@ pub struct Asked {
     #[arg(long, requires = "fix")]
     yes: bool,
     #[command(flatten)]
+    probe: probe::Probe,
+    #[command(flatten)]
     node: For,
     #[command(flatten)]
     output: Output,
@@ -68,11 +72,16 @@ pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
         fixed = fix::all(&node, &report, asked.yes)?;
         node = Node::read(&places);
     }
-    let report = node::look(&case(&node, site.as_ref()));
-    asked
-        .output
-        .say(&answer::of(&node, site.as_ref(), &report, &fixed))?;
-    Ok(match report.is_healthy() {
+    let case = case(&node, site.as_ref());
+    let report = node::look(&case);
+    let climb = asked.probe.climb(&case)?;
+    let mut answer = answer::of(&node, site.as_ref(), &report, &fixed);
+    if let Some(climb) = &climb {
+        answer.add("probe", climb.answer());
+    }
+    asked.output.say(&answer)?;
+    let is_up = climb.is_none_or(|climb| climb.is_up());
+    Ok(match report.is_healthy() && is_up {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
