@@ -187,6 +187,9 @@ fn set_addresses(
 
 /// Waits, where duplicate detection is on, until it has ended for the gateways' addresses: else a
 /// pod's first packets would have to.
+///
+/// # Errors
+/// One of them is a duplicate, or the kernel's.
 pub fn await_detection(node: &Netlink, want: &Want, bridge: &Link) -> Result<(), Error> {
     let ipv6 = want.gateway_addresses().iter().any(|net| is_ipv6(*net));
     if !want.config.dad || !ipv6 {

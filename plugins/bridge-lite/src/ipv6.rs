@@ -60,6 +60,9 @@ fn expect_on(link: &str) -> Result<(), Error> {
 /// route from router advertisements go on to take them. By `accept_ra` 1 a link takes them only as
 /// long as it does not forward, and the kernel forgets the route (`rt6_purge_dflt_routers` of
 /// net/ipv6/route.c).
+///
+/// # Errors
+/// The kernel's.
 pub fn keep_default_routes(node: &Netlink, want: &Want) -> Result<(), Error> {
     let failed = "failed to keep the node's advertised default routes";
     let wanted = want.gateway_addresses().iter().any(|net| is_ipv6(*net));
