@@ -130,7 +130,7 @@ fn a_line_for_each_verb_about_an_attachment() {
             ("bandwidth DEL", "read look remove answer"),
             ("portmap DEL", "read rules conntrack answer"),
             ("host-local DEL", "read lock release answer"),
-            ("bridge DEL", "read masquerade links ipam answer"),
+            ("bridge DEL", "read masquerade filter links ipam answer"),
         ],
     );
     let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -160,7 +160,7 @@ fn a_line_for_each_verb_about_a_network() {
             ("host-local STATUS", "read look answer"),
             ("bridge STATUS", "read look ipam answer"),
             ("host-local GC", "read lock release answer"),
-            ("bridge GC", "read masquerade links ipam answer"),
+            ("bridge GC", "read masquerade filter links ipam answer"),
             ("bridge VERSION", "read answer"),
             ("portmap STATUS", "read look answer"),
             ("portmap GC", "read rules conntrack answer"),
