@@ -107,11 +107,11 @@ impl Netns {
     /// # Errors
     /// The kernel's, where it cannot be entered.
     pub fn enter<T>(&self, inside: impl FnOnce() -> T) -> Result<T> {
-        let back = Return {
-            home: Netns::current()?,
-        };
+        let home = Netns::current()?;
         setns(self, CloneFlags::CLONE_NEWNET)
             .map_err(|errno| io("enter a network namespace", errno))?;
+        // Only who has left must come back: who may not leave may not come back either.
+        let back = Return { home };
         let result = inside();
         drop(back);
         Ok(result)
