@@ -111,7 +111,7 @@ fn elements_of_nftables_that_a_pod_has_left() {
     expect_kind(
         &patient,
         "rules-orphan",
-        &["nftables element ", "id: three"],
+        &["nftables, with the comment ", "id: three"],
     );
     patient
         .mend(&told(&patient.doctor(""), "mend=")[0])

@@ -36,8 +36,9 @@ impl Node {
             Some(Netns::Open { link: Some(_), .. }) => Life::Lives,
             Some(Netns::Open { link: None, .. } | Netns::Gone) => Life::Gone,
             Some(Netns::Unknown | Netns::Closed(_)) => Life::Unknown,
-            // A port that says nothing may be of any pod that the cache does not know.
-            None if self.has_mute_ports() => Life::Unknown,
+            // A port that says nothing may be of any pod that the cache does not know; and of what
+            // another plugin makes nothing says whose it is.
+            None if self.has_mute_ports() || !self.is_bridged(&attachment.network) => Life::Unknown,
             None => Life::Gone,
         }
     }
@@ -48,6 +49,11 @@ impl Node {
         let Marks { alias, .. } = Marks::of(attachment, [0; 6]);
         let mut links = self.links.iter();
         links.find(|link| link.kind == "veth" && link.alias == alias)
+    }
+
+    fn is_bridged(&self, network: &str) -> bool {
+        let mut networks = self.networks.iter().filter(|one| one.name == network);
+        networks.any(|network| network.bridged.is_some())
     }
 
     /// Whether a bridge has a port that does not say whose it is, as the reference plugins make them.

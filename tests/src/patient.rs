@@ -1,5 +1,7 @@
 //! A node that `podnet doctor` looks at.
 
+use std::io::ErrorKind;
+
 use cni::runtime::NetworkList;
 use serde_json::json;
 
@@ -25,6 +27,16 @@ pub struct Patient {
 /// namespace, `$STORE` the folder of reservations, `$CONF` and `$BIN` those of configurations and plugins.
 pub type Fault<'a> = (&'a str, &'a str, &'a str);
 
+/// Whether the doctor can read all rules here; else that is said aloud and counted.
+pub fn can_read_rules() -> bool {
+    let tables = std::fs::read("/proc/net/ip_tables_names");
+    let hidden = tables.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    if hidden {
+        lab::skip("the kernel tells an ordinary user nothing of legacy tables");
+    }
+    !hidden
+}
+
 impl Patient {
     /// `None`, said aloud and counted, where this machine cannot make it.
     pub fn new(label: &str) -> Option<Patient> {
@@ -33,7 +45,7 @@ impl Patient {
 
     /// With pods whose rules are made by that backend.
     pub fn with(label: &str, backend: &str) -> Option<Patient> {
-        let segment = Segment::new(label)?;
+        let segment = Segment::new(label).filter(|_| can_read_rules())?;
         segment.podnet(0, "routes apply").ok();
         let mut list = segment.conflist(0);
         for plugin in &mut list.plugins {

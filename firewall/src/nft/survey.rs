@@ -6,7 +6,7 @@ use super::hostport::{ADDRESS_PORTS, CONDITIONS, DUPLICATES, PORTS};
 use super::listing::{self, FoundRule, Listing};
 use super::table::Entry;
 use super::wire::Socket;
-use super::{foreign, masquerade, port_tables, read};
+use super::{foreign, macspoof, masquerade, port_tables, read};
 use crate::Backend;
 use crate::rule::Family;
 use crate::view::Forwarding;
@@ -20,7 +20,7 @@ pub struct Survey {
     pub comments: Vec<String>,
 }
 
-/// Reads our own tables, and of the reference plugins' the host ports.
+/// Reads our own tables and filters, and of the reference plugins' the host ports.
 ///
 /// # Errors
 /// The kernel's.
@@ -34,12 +34,15 @@ pub fn survey(socket: &mut Socket) -> io::Result<Survey> {
     for table in Family::ALL.map(|family| masquerade::table(family, &[])) {
         survey.note(Listing::read(socket, &table)?);
     }
+    survey.comments.extend(macspoof::comments(socket)?);
     for table in foreign::HOSTPORT {
         let rules = listing::rules(socket, table)?;
         survey
             .ports
             .extend(rules.iter().filter_map(|rule| of_rule(rule, false)));
     }
+    survey.comments.sort();
+    survey.comments.dedup();
     Ok(survey)
 }
 
@@ -49,8 +52,6 @@ impl Survey {
         let comments = entries.chain(listing.rules.into_iter().map(|rule| rule.comment));
         self.comments
             .extend(comments.filter(|comment| !comment.is_empty()));
-        self.comments.sort();
-        self.comments.dedup();
     }
 }
 

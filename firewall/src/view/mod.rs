@@ -75,7 +75,7 @@ impl View {
         let dead = nft::Dead::new(network, valid);
         let comments = self.comments.iter().filter(|comment| dead.owns(comment));
         found.extend(comments.map(|comment| Leftover {
-            what: format!("nftables element {comment:?}"),
+            what: format!("nftables, with the comment {comment:?}"),
             comment: comment.clone(),
         }));
         found

@@ -104,6 +104,11 @@ mod tests {
         let port = fixture.link("veth12345678");
         (port.kind, port.master) = ("veth".to_owned(), Some(3));
         assert_eq!(fixture.look(), []);
+        // Another plugin's interface says nothing on the node.
+        let mut fixture = Fixture::healthy().without_plan();
+        fixture.reserve("10.1.1.77", "dead", "eth0");
+        fixture.node.networks[0].bridged = None;
+        assert!(!ids(&fixture.look()).contains(&"reservation-orphan"));
         // Nobody's address is free.
         let mut fixture = Fixture::healthy();
         fixture.reserve("10.1.1.77", "", "eth0");

@@ -123,6 +123,16 @@ pub fn gc(network: &str, valid: &[Owner], is_link: impl Fn(&str) -> bool) -> Res
     })
 }
 
+/// By which attachments' comments there are filters; those of the reference plugins have none.
+///
+/// # Errors
+/// The kernel's.
+pub fn comments(socket: &mut Socket) -> io::Result<Vec<String>> {
+    let chains = listing::chains(socket, TABLE)?.into_iter();
+    let comments = chains.map(|chain| chain.comment);
+    Ok(comments.filter(|comment| !comment.is_empty()).collect())
+}
+
 /// Whether the filter is there, and lets through nothing else.
 ///
 /// # Errors
