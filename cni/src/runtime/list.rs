@@ -1,5 +1,6 @@
 //! Network configuration lists (specification, section "Configuration format").
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -29,11 +30,27 @@ pub struct NetworkList {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Head {
+    /// The version of the specification that plugins are called with. Without it, 0.1.0.
     cni_version: String,
+    /// Versions that the list may be used with, too: a runtime takes the newest that it knows.
     cni_versions: Vec<String>,
+    /// CHECK is not called. Default: false.
     disable_check: Flag,
+    /// GC is not called. Default: false.
     #[serde(rename = "disableGC")]
     disable_gc: Flag,
+    /// Only the plugins of `plugins` are run, none from files in a folder of the network's name.
+    /// podnet never runs others.
+    #[serde(rename = "loadOnlyInlinedPlugins")]
+    _load_only_inlined_plugins: bool,
+}
+
+/// What a runtime itself relies on in a plugin's configuration.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Read {
+    #[serde(rename = "capabilities")]
+    _capabilities: BTreeMap<String, bool>,
 }
 
 /// Runtimes take a text for a flag as well.
@@ -175,12 +192,14 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 }
 
 fn into_plugin(value: Value) -> Result<Map<String, Value>, Error> {
+    let read: Result<Read, _> = json::read(&value);
     let Value::Object(plugin) = value else {
         return Err(undecodable(format!("a plugin is no object: {value}")));
     };
     if input::kind(&plugin).is_empty() {
         return Err(Error::config("error parsing configuration: missing 'type'"));
     }
+    read.map_err(undecodable)?;
     Ok(plugin)
 }
 
@@ -323,6 +342,22 @@ mod tests {
                 r#"{"name": "n", "plugins": [5]}"#,
                 6,
                 format!("{list}a plugin is no object: 5"),
+            ),
+            (
+                r#"{"name": "n", "plugins": [{"type": "t", "Capabilities": {"ips": "x"}}]}"#,
+                6,
+                format!(
+                    "{list}cannot read \"capabilities.ips\": invalid type: string \"x\", expected a \
+                     boolean"
+                ),
+            ),
+            (
+                r#"{"name": "n", "loadOnlyInlinedPlugins": "x", "plugins": [{"type": "t"}]}"#,
+                6,
+                format!(
+                    "{list}cannot read \"loadOnlyInlinedPlugins\": invalid type: string \"x\", \
+                     expected a boolean"
+                ),
             ),
         ] {
             assert_eq!(parse(text), Err((code, msg)), "{text}");
