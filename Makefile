@@ -89,9 +89,9 @@ lint: deps
 	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \
 	if [[ -n "$$long" ]]; then echo "more than 500 lines:"; echo "$$long"; exit 1; fi
 
-# Writes anew what a test compares with the types.
+# Writes conf/schema anew, which tests compare with the types.
 schema: deps
-	UPDATE_SCHEMA=1 cargo test -p plan --locked --quiet schema
+	UPDATE_SCHEMA=1 cargo test --workspace --lib --bins --locked --quiet shipped
 
 # A running plugin's file cannot be written ("text file busy"), and a half-written one must not be
 # run: each is put beside its place and renamed. STANDARD_NAMES=1 also puts the plugins under the

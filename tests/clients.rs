@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use lab::Snapshot;
 use serde_json::{Value, json};
-use tests::{Node, Pod, kind, with};
+use tests::{Node, Pod, expect_none, kind, with};
 
 /// What the CRI puts into CNI_ARGS, in one of its orders.
 const CRI_ARGS: &str = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-0;\
@@ -175,7 +175,7 @@ fn podman_with_a_static_address_and_mac() {
         return;
     };
     // As `podman network create` writes it, without the plugins that are not ours.
-    let list = node.list(json!({
+    let written = json!({
         "cniVersion": "0.4.0", "name": "web",
         "plugins": [
             {
@@ -189,7 +189,9 @@ fn podman_with_a_static_address_and_mac() {
             },
             { "type": "portmap", "capabilities": { "portMappings": true } }
         ]
-    }));
+    });
+    expect_none(schemas::flaws(&schemas::shipped("conflist"), &written));
+    let list = node.list(written);
     let args = "IgnoreUnknown=1;K8S_POD_NAME=w2;MAC=02:11:22:33:44:55;IP=10.89.5.77";
     let asked = json!({ "portMappings": [
         { "hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIP": "" }

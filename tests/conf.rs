@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tests::{Node, kind, with};
+use tests::{Node, expect_none, kind, with};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf");
 
@@ -18,6 +18,16 @@ fn conflists() -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[test]
+fn every_conflist_is_as_the_schema_says() {
+    let schema = schemas::shipped("conflist");
+    for name in conflists() {
+        let text = std::fs::read(Path::new(FOLDER).join(name)).unwrap();
+        let list = serde_json::from_slice(&text).unwrap();
+        expect_none(schemas::flaws(&schema, &list));
+    }
 }
 
 #[test]
@@ -60,6 +70,7 @@ fn what_a_plugin_does_not_know_is_ignored() {
         return;
     };
     let unknown = json!({
+        "$schema": "conflist.schema.json",
         "cniVersions": ["1.0.0", "1.1.0"], "disableCheck": true, "disableGC": true,
         "loadOnlyInlinedPlugins": true, "capabilities": { "mac": true }, "cni.dev/x": [5],
         "Unknown": { "key": [] }

@@ -16,48 +16,27 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The keys that the plugins know, by the page that explains them.
-const KEYS: [(&str, &str); 5] = [
-    (
-        "common.md",
-        "CNI_COMMAND CNI_CONTAINERID CNI_NETNS CNI_IFNAME CNI_PATH CNI_ARGS CNI_NETNS_OVERRIDE \
-         CNI_LITE_LOG IgnoreUnknown MAC IP \
-         cniVersion name type capabilities runtimeConfig args prevResult logFile \
-         cni.dev/valid-attachments cni.dev/attachments \
-         cniVersions disableCheck disableGC loadOnlyInlinedPlugins",
-    ),
-    (
-        "bridge.md",
-        "bridge isGateway isDefaultGateway forceAddress ipMasq ipMasqBackend mtu hairpinMode \
-         promiscMode vlan vlanTrunk vlanTrunk[].id vlanTrunk[].minID vlanTrunk[].maxID \
-         preserveDefaultVlan macspoofchk enabledad \
-         disableContainerInterface portIsolation ipam \
-         dns dns.nameservers dns.domain dns.search dns.options \
-         args.cni.mac args.cni.ips \
-         runtimeConfig.mac runtimeConfig.ips runtimeConfig.ipRanges",
-    ),
-    (
-        "portmap.md",
-        "backend snat masqAll markMasqBit externalSetMarkChain conditionsV4 conditionsV6 prevResult \
-         runtimeConfig.portMappings runtimeConfig.portMappings[].hostPort \
-         runtimeConfig.portMappings[].containerPort runtimeConfig.portMappings[].protocol \
-         runtimeConfig.portMappings[].hostIP",
-    ),
-    (
-        "bandwidth.md",
-        "ingressRate ingressBurst egressRate egressBurst shapedSubnets unshapedSubnets prevResult \
-         runtimeConfig.bandwidth \
-         runtimeConfig.bandwidth.ingressRate runtimeConfig.bandwidth.ingressBurst \
-         runtimeConfig.bandwidth.egressRate runtimeConfig.bandwidth.egressBurst \
-         runtimeConfig.bandwidth.shapedSubnets runtimeConfig.bandwidth.unshapedSubnets",
-    ),
-    (
-        "host-local.md",
-        "ipam ranges subnet rangeStart rangeEnd gateway dataDir resolvConf type name \
-         routes routes[].dst routes[].gw routes[].mtu routes[].advmss routes[].priority \
-         routes[].table routes[].scope \
-         runtimeConfig.ipRanges runtimeConfig.ips args.cni.ips",
-    ),
+/// The pages with the plugins' keys, by the plugins' names.
+const PAGES: [(&str, &str); 4] = [
+    ("bridge", "bridge.md"),
+    ("portmap", "portmap.md"),
+    ("bandwidth", "bandwidth.md"),
+    ("host-local", "host-local.md"),
+];
+
+/// What is in the tables of `common.md` beside keys of a configuration.
+const VARIABLES: [&str; 11] = [
+    "CNI_COMMAND",
+    "CNI_CONTAINERID",
+    "CNI_NETNS",
+    "CNI_IFNAME",
+    "CNI_PATH",
+    "CNI_ARGS",
+    "CNI_NETNS_OVERRIDE",
+    "CNI_LITE_LOG",
+    "IgnoreUnknown",
+    "MAC",
+    "IP",
 ];
 
 /// Every page of `docs`, by its name.
@@ -152,16 +131,61 @@ fn explained(text: &str) -> BTreeSet<&str> {
     rows.flat_map(|row| quoted(row[0])).collect()
 }
 
+/// A key as the tables have it: those of `ipam` and of a range are the same wherever they stand.
+fn as_in_tables(key: &str) -> &str {
+    let key = key.rsplit("[][].").next().unwrap_or(key);
+    key.strip_prefix("ipam.").unwrap_or(key)
+}
+
+/// The keys that a schema of `conf/schema` describes, as the tables have them.
+fn described(schema: &str) -> BTreeSet<String> {
+    let keys = schemas::in_schema(&schemas::shipped(schema));
+    // What stands in the list of plugins is each plugin's matter.
+    let keys = keys.iter().filter(|key| !key.starts_with("plugins[]."));
+    keys.map(|key| as_in_tables(key).to_owned()).collect()
+}
+
+/// Those of the keys that no table of these pages has, neither themselves nor what is in them.
+fn unexplained<'a>(keys: &'a BTreeSet<String>, pages: &[&str]) -> Vec<&'a String> {
+    let explained: BTreeSet<&str> = pages.iter().flat_map(|page| explained(page)).collect();
+    let is_explained = |key: &str| {
+        let inner = format!("{key}.");
+        explained.contains(key)
+            || explained.iter().any(|known| known.starts_with(&inner))
+            // Named beside the key of `runtimeConfig` that it is for.
+            || key.starts_with("capabilities.")
+    };
+    keys.iter().filter(|key| !is_explained(key)).collect()
+}
+
 #[test]
 fn every_key_is_in_the_table_of_its_page() {
     let pages = pages();
-    for (page, keys) in KEYS {
-        let known: BTreeSet<_> = keys.split_whitespace().collect();
-        assert_eq!(explained(&pages[page]), known, "{page}");
+    let common = &pages["common.md"];
+    let mut all: BTreeSet<String> = VARIABLES.map(str::to_owned).into();
+    for (schema, page) in PAGES {
+        let keys = described(schema);
+        let missing = unexplained(&keys, &[&pages[page], common]);
+        assert!(missing.is_empty(), "{page}: {missing:?}");
+        all.extend(keys);
+    }
+    for schema in ["common", "conflist"] {
+        let keys = described(schema);
+        let missing = unexplained(
+            &keys,
+            &[common, &pages["bridge.md"], &pages["host-local.md"]],
+        );
+        assert!(missing.is_empty(), "{schema}: {missing:?}");
+        all.extend(keys);
+    }
+    for page in PAGES.map(|(_, page)| page).into_iter().chain(["common.md"]) {
+        let mut unknown = explained(&pages[page]);
+        unknown.retain(|key| !all.contains(*key));
+        assert!(unknown.is_empty(), "{page}: {unknown:?}");
     }
 }
 
-/// An object with that value at a path, as [`paths`] has them.
+/// An object with that value at a path, as `routes[].dst`.
 fn at_path(path: &str, value: Value) -> Value {
     let (first, value) = match path.split_once('.') {
         Some((first, rest)) => (first, at_path(rest, value)),
@@ -193,10 +217,10 @@ fn every_key_of_a_table_is_read_by_its_plugin() {
     };
     let pod = node.pod("pod");
     let base = node.bridge_config(json!({}));
+    let pages = pages();
     let mut failed = Vec::new();
-    for (page, keys) in &KEYS[1..] {
-        let plugin = page.trim_end_matches(".md");
-        for key in keys.split_whitespace() {
+    for (plugin, page) in PAGES {
+        for key in explained(&pages[page]) {
             let outer = ["ipam", "name", "runtimeConfig", "args"];
             let is_outer = outer.contains(&key.split('.').next().unwrap());
             let path = match plugin {
@@ -216,60 +240,26 @@ fn every_key_of_a_table_is_read_by_its_plugin() {
     expect_none(failed);
 }
 
-/// The paths of all keys, as `routes[].dst`.
-fn paths(value: &Value, prefix: &str) -> Vec<String> {
-    match value {
-        Value::Object(fields) => {
-            let of_field = |(key, value): (&String, &Value)| {
-                let path = format!("{prefix}{key}");
-                let mut all = paths(value, &format!("{path}."));
-                all.push(path);
-                all
-            };
-            fields.iter().flat_map(of_field).collect()
-        }
-        Value::Array(items) => {
-            let prefix = format!("{}[]", prefix.trim_end_matches('.'));
-            let of_item = |item: &Value| match item {
-                Value::Array(_) => paths(item, &prefix),
-                _ => paths(item, &format!("{prefix}.")),
-            };
-            items.iter().flat_map(of_item).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 #[test]
 fn every_key_of_the_example_with_all_of_them_is_explained() {
     let text = fs::read_to_string(root().join("conf/90-every-key.conflist")).unwrap();
     let list: Value = serde_json::from_str(&text).unwrap();
     let plugins = list["plugins"].as_array().unwrap();
     let pages = pages();
-    let common = explained(&pages["common.md"]);
-    let parts = [
-        ("bridge.md", &plugins[0]),
-        ("portmap.md", &plugins[1]),
-        ("bandwidth.md", &plugins[2]),
-        ("host-local.md", &plugins[0]["ipam"]),
-    ];
-    for (page, config) in parts {
-        let explained = explained(&pages[page]);
-        let is_explained = |key: &str| {
-            let inner = format!("{key}.");
-            // The keys of a range are the same wherever it stands.
-            let key = key.trim_start_matches("ranges[][].");
-            explained.contains(key)
-                || common.contains(key)
-                || explained.iter().any(|known| known.starts_with(&inner))
-                // Each a page's own matter.
-                || ["ipam.", "capabilities."].iter().any(|outer| key.starts_with(outer))
-        };
-        let keys = paths(config, "");
-        let missing: Vec<_> = keys.iter().filter(|key| !is_explained(key)).collect();
+    for (config, (_, page)) in plugins.iter().zip(PAGES) {
+        let mut keys = schemas::in_value(config);
+        // Another plugin's.
+        keys.retain(|key| !key.starts_with("ipam."));
+        let missing = unexplained(&keys, &[&pages[page], &pages["common.md"]]);
         assert!(missing.is_empty(), "{page}: {missing:?}");
         assert!(keys.len() > 3, "{page}: {keys:?}");
     }
+    let keys = schemas::in_value(&plugins[0]["ipam"]);
+    let keys = keys
+        .iter()
+        .map(|key| as_in_tables(key).to_owned())
+        .collect();
+    assert_eq!(unexplained(&keys, &[&pages["host-local.md"]]), [""; 0]);
 }
 
 #[test]
@@ -306,10 +296,21 @@ fn examples(page: &str) -> Vec<Value> {
 }
 
 #[test]
+fn every_example_is_as_the_schema_says() {
+    let schema = schemas::shipped("conflist");
+    let pages = pages();
+    for (_, page) in PAGES {
+        let examples = examples(&pages[page]);
+        assert_eq!(examples.len(), 1, "{page}");
+        expect_none(schemas::flaws(&schema, &examples[0]));
+    }
+}
+
+#[test]
 fn every_example_makes_a_pod_checks_it_and_unmakes_it() {
     let pages = pages();
-    for (page, _) in &KEYS[1..] {
-        let examples = examples(&pages[*page]);
+    for (_, page) in PAGES {
+        let examples = examples(&pages[page]);
         assert_eq!(examples.len(), 1, "{page}");
         for example in examples {
             let Some(node) = Node::new("docs") else {

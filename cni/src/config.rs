@@ -1,5 +1,8 @@
 //! The configuration on standard input.
 
+#[cfg(test)]
+pub(crate) mod schema;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,29 +29,47 @@ pub struct Config {
 
 /// The keys whose types every plugin relies on.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 struct Common {
+    /// Who chooses the pod's addresses, for the plugin that makes its interface.
     ipam: Ipam,
+    /// Resolver settings, for the plugin that makes the pod's interface.
     #[serde(rename = "dns")]
     _dns: Dns,
+    /// A file to which each call appends a line: an absolute path, or empty for none.
+    /// `CNI_LITE_LOG` in the environment wins over it.
+    #[cfg_attr(test, schemars(regex(pattern = "^$|^/")))]
     log_file: String,
 }
 
+/// `ipam`, whose other keys are the IPAM plugin's.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct Ipam {
+    /// The IPAM plugin: the name of its file, without `/`. Empty for none.
+    #[cfg_attr(test, schemars(extend("examples" = ["host-local", "host-local-lite"])))]
     r#type: String,
 }
 
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
-struct Name {
+pub(crate) struct Name {
+    /// The network: a letter or digit, then letters, digits, `_`, `.` and `-`. It is part of every
+    /// name that the plugins make.
+    #[cfg_attr(test, schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]*$")))]
     name: String,
 }
 
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 struct CniVersion {
+    /// The version of the specification: the shape of results, and which verbs there are. CHECK
+    /// is one from 0.4.0 on, GC and STATUS from 1.1.0 on. Without it, 0.1.0.
+    #[cfg_attr(test, schemars(schema_with = "schema::version"))]
     cni_version: String,
 }
 

@@ -63,47 +63,59 @@ pub struct IpConfig {
 
 /// One route of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Route {
-    /// Destination.
+    /// Destination: a network, as 10.9.0.0/16.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub dst: IpNet,
-    /// Next hop; `None` means the gateway of the family, if any.
+    /// Next hop: an address. Without it, the gateway of the family, if there is any.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     #[serde(
         default,
         deserialize_with = "shape::optional_address",
         skip_serializing_if = "Option::is_none"
     )]
     pub gw: Option<IpAddr>,
-    /// Of packets that go there, in bytes (1.1.0).
+    /// MTU of packets that go there, in bytes: 68 (IPv6: 1280) to 65520. 0, or without it: the
+    /// link's (1.1.0).
+    #[cfg_attr(test, schemars(extend("anyOf" = [{ "const": 0 }, { "minimum": 68, "maximum": 65520 }])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Maximal segment size to advertise, in bytes (1.1.0).
+    /// Largest TCP segment to advertise, in bytes: 1 to 65495. 0, or without it: the kernel's
+    /// choice (1.1.0).
+    #[cfg_attr(test, schemars(range(max = 65495)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advmss: Option<u32>,
-    /// Metric, lower wins (1.1.0).
+    /// Metric, as `metric` of `ip route`: of two routes to the same destination the lower one wins.
+    /// 0, or without it: the kernel's default (1.1.0).
+    #[cfg_attr(test, schemars(range(max = u32::MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
-    /// Routing table (1.1.0).
+    /// Routing table, as `table` of `ip route`. 0, or without it: the main one, 254 (1.1.0).
+    #[cfg_attr(test, schemars(range(max = u32::MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
-    /// `rt_scope_t` of linux/rtnetlink.h (1.1.0).
+    /// Scope, as `scope` of `ip route` (`rt_scope_t` of linux/rtnetlink.h): from 253, `link`, on an
+    /// IPv4 route has no gateway. 0, or without it: the kernel's default (1.1.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<u8>,
 }
 
 /// Resolver settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Dns {
-    /// Servers' addresses.
+    /// Addresses of the servers, in the order in which they are asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nameservers: Vec<String>,
-    /// Local domain.
+    /// The local domain.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub domain: String,
-    /// Search list.
+    /// Domains that short names are looked up in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub search: Vec<String>,
-    /// Resolver options.
+    /// Options of the resolver, as resolv.conf(5) has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }

@@ -11,11 +11,21 @@ use crate::{Attachment, Error, Request, code, is_identifier, json};
 /// The keys that list them: the specification's, and the one that its version 1.1.0 had first.
 const KEYS: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
 
+/// An attachment, as GC is told of it.
 #[derive(Deserialize, Default)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(extend("required" = ["containerID", "ifname"]))
+)]
 #[serde(default)]
-struct Entry {
+pub(crate) struct Entry {
+    /// The pod: a letter or digit, then letters, digits, `_`, `.` and `-`.
     #[serde(rename = "containerID")]
+    #[cfg_attr(test, schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]*$")))]
     container_id: String,
+    /// The pod's interface: 1 to 15 bytes without white space, `/` and `:`.
+    #[cfg_attr(test, schemars(length(min = 1, max = 15)))]
     ifname: String,
 }
 

@@ -113,6 +113,8 @@ mod tests {
         // As a runtime reads it.
         let read = NetworkList::parse(text(&list).into_bytes()).unwrap();
         assert_eq!(read.name, plan.cluster.network);
+        let schema = schemas::shipped("conflist");
+        assert_eq!(schemas::flaws(&schema, &list), Vec::<String>::new());
         list
     }
 

@@ -1,5 +1,8 @@
 //! Network configuration lists (specification, section "Configuration format").
 
+#[cfg(test)]
+mod schema;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,9 +31,11 @@ pub struct NetworkList {
 }
 
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 struct Head {
     /// The version of the specification that plugins are called with. Without it, 0.1.0.
+    #[cfg_attr(test, schemars(schema_with = "config::schema::version"))]
     cni_version: String,
     /// Versions that the list may be used with, too: a runtime takes the newest that it knows.
     cni_versions: Vec<String>,
@@ -55,6 +60,7 @@ struct Read {
 
 /// Runtimes take a text for a flag as well.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Flag {
     Bool(bool),

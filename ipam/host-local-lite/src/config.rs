@@ -1,5 +1,10 @@
 //! The configuration: the keys of `ipam`, the three sources of requested addresses, `ipRanges`.
 
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod tests;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -31,54 +36,102 @@ pub struct Settings {
     pub resolv_conf: Option<PathBuf>,
 }
 
-/// The keys as they are written.
+/// The keys of a configuration with host-local as its IPAM plugin, as they are written.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(title = "host-local", extend("required" = ["ipam"]))
+)]
 #[serde(default, rename_all = "camelCase")]
 struct Keys {
+    /// What host-local itself reads. It needs `subnet` or `ranges`, unless the runtime gives ranges.
+    #[cfg_attr(test, schemars(with = "Ipam"))]
     ipam: Option<Ipam>,
+    /// What the runtime knows of the pod.
     runtime_config: RuntimeConfig,
+    /// Another way to say what `runtimeConfig` says.
     args: Args,
 }
 
+/// `ipam`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 struct Ipam {
+    /// The folder of reservations; each network has a folder in it.
+    #[cfg_attr(test, schemars(extend("default" = DEFAULT_DATA_DIR)))]
     data_dir: String,
+    /// A regular file of up to 1 MiB, as resolv.conf(5). Its nameservers, domain, search and options
+    /// become the result's `dns`.
     resolv_conf: String,
+    /// Routes of the pod, handed on into the result.
+    #[cfg_attr(test, schemars(schema_with = "schema::routes"))]
     routes: Vec<Route>,
+    /// Range sets, each a list of ranges: a pod gets one address of each set.
+    #[cfg_attr(test, schemars(inner(length(min = 1))))]
     ranges: Vec<Vec<RangeKeys>>,
     // The oldest way to write one range: its keys in `ipam` itself.
+    /// A network of at least four addresses, without host bits: the only range of a set that comes
+    /// before all of `ranges`.
     subnet: Option<String>,
+    /// With `subnet`: the first address to give. Without it, the subnet's second one.
     range_start: Option<String>,
+    /// With `subnet`: the last address to give. Without it, the subnet's last but one; for IPv6 the
+    /// last.
     range_end: Option<String>,
+    /// With `subnet`: told with each address, and never given to a pod. Without it, the subnet's
+    /// second one.
     gateway: Option<String>,
 }
 
+/// Consecutive addresses of one subnet.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(extend("required" = ["subnet"]))
+)]
 #[serde(default, rename_all = "camelCase")]
 struct RangeKeys {
+    /// A network of at least four addresses, without host bits.
+    #[cfg_attr(test, schemars(with = "String"))]
     subnet: Option<String>,
+    /// The first address to give. Without it, the subnet's second one.
     range_start: Option<String>,
+    /// The last address to give. Without it, the subnet's last but one; for IPv6 the last.
     range_end: Option<String>,
+    /// Told with each address, and never given to a pod. Without it, the subnet's second one.
     gateway: Option<String>,
 }
 
+/// `runtimeConfig`, what the runtime knows of the pod.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 struct RuntimeConfig {
+    /// Range sets before all others: the capability `ipRanges`.
+    #[cfg_attr(test, schemars(inner(length(min = 1))))]
     ip_ranges: Vec<Vec<RangeKeys>>,
+    /// The addresses that are wanted, with or without a prefix: the capability `ips`.
     ips: Vec<String>,
 }
 
+/// `args`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct Args {
+    /// What a runtime hands on from elsewhere.
     cni: CniArgs,
 }
 
+/// `args.cni`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct CniArgs {
+    /// The addresses that are wanted, with or without a prefix.
     ips: Vec<String>,
 }
 
@@ -333,6 +386,3 @@ fn unmapped(key: &str, text: &str, ip: IpAddr) -> Result<IpAddr, Error> {
     }
     Ok(ip)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,8 @@
 //! The JSON Schema of the cluster file, made from the types that read it.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::Value;
 
 use super::{ClusterKeys, List};
 use crate::Document;
@@ -23,25 +21,16 @@ impl<T: JsonSchema> JsonSchema for List<T> {
     }
 }
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf");
-
-/// `UPDATE_SCHEMA=1` writes it anew.
 #[test]
 fn the_schema_that_is_shipped_is_that_of_the_types() {
-    let schema = schemars::schema_for!(ClusterKeys);
-    let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
-    let file = Path::new(FOLDER).join("schema/cluster.schema.json");
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        std::fs::write(&file, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(file).unwrap(), text);
+    schemas::expect_shipped("cluster", &schemas::of::<ClusterKeys>());
 }
 
 #[test]
 fn it_takes_what_the_types_take() {
-    let schema: Value = schemars::schema_for!(ClusterKeys).into();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let example = std::fs::read_to_string(Path::new(FOLDER).join("lab/cluster.yaml")).unwrap();
+    let validator = schemas::validator(&schemas::of::<ClusterKeys>());
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf/lab/cluster.yaml");
+    let example = std::fs::read_to_string(example).unwrap();
     for (text, good) in [
         (example.as_str(), true),
         ("{}", true),

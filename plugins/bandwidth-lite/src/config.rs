@@ -1,5 +1,8 @@
 //! The configuration: rates and bursts, written in it or sent by the runtime.
 
+#[cfg(test)]
+mod schema;
+
 use cni::{Config, Error, code};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -34,52 +37,73 @@ pub struct Limit {
     pub burst: u32,
 }
 
+/// The keys of a configuration of bandwidth, as they are written. Where any rate or burst stands in
+/// the configuration itself, be it 0, the runtime's are not looked at.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(title = "bandwidth"))]
 #[serde(default, rename_all = "camelCase")]
 struct Keys {
+    /// The limit into the pod, in bit/s: 8 to 36028797018963968. 0, or without it: no limit. It
+    /// needs `ingressBurst`.
+    #[cfg_attr(test, schemars(schema_with = "schema::rate"))]
     ingress_rate: Option<u64>,
+    /// What may pass into the pod at once after a rest, in bits, below 34359738360; needed with
+    /// `ingressRate`. 2147483647 and 4294967295 stand for 0.1 s of the rate, at least 128 KiB.
+    #[cfg_attr(test, schemars(schema_with = "schema::burst"))]
     ingress_burst: Option<u64>,
+    /// The limit out of the pod, in bit/s: 8 to 36028797018963968. 0, or without it: no limit. It
+    /// needs `egressBurst`.
+    #[cfg_attr(test, schemars(schema_with = "schema::rate"))]
     egress_rate: Option<u64>,
+    /// What may pass out of the pod at once after a rest, in bits, below 34359738360; needed with
+    /// `egressRate`. 2147483647 and 4294967295 stand for 0.1 s of the rate, at least 128 KiB.
+    #[cfg_attr(test, schemars(schema_with = "schema::burst"))]
     egress_burst: Option<u64>,
+    /// Not supported: anything but an empty list is refused.
+    #[cfg_attr(test, schemars(length(max = 0)))]
+    shaped_subnets: Vec<String>,
+    /// Not supported: anything but an empty list is refused.
+    #[cfg_attr(test, schemars(length(max = 0)))]
+    unshaped_subnets: Vec<String>,
+    /// What the runtime knows of the pod.
     runtime_config: RuntimeConfig,
 }
 
+/// `runtimeConfig`, what the runtime knows of the pod.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct RuntimeConfig {
+    /// The pod's rates: the capability `bandwidth`.
     bandwidth: Bandwidth,
 }
 
-/// In bits per second, and in bits.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
+/// Rates in bits per second, bursts in bits.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(extend("allOf" = schema::rates_have_bursts()))
+)]
 #[serde(default, rename_all = "camelCase")]
 struct Bandwidth {
+    /// As the configuration's own `ingressRate`.
+    #[cfg_attr(test, schemars(schema_with = "schema::rate"))]
     ingress_rate: u64,
+    /// As the configuration's own `ingressBurst`.
+    #[cfg_attr(test, schemars(schema_with = "schema::burst"))]
     ingress_burst: u64,
+    /// As the configuration's own `egressRate`.
+    #[cfg_attr(test, schemars(schema_with = "schema::rate"))]
     egress_rate: u64,
+    /// As the configuration's own `egressBurst`.
+    #[cfg_attr(test, schemars(schema_with = "schema::burst"))]
     egress_burst: u64,
-}
-
-/// Keys of the reference plugin that are not supported: to ignore them would shape other traffic
-/// than was asked for.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Unsupported {
+    /// Not supported: anything but an empty list is refused.
+    #[cfg_attr(test, schemars(length(max = 0)))]
     shaped_subnets: Vec<String>,
-    unshaped_subnets: Vec<String>,
-    runtime_config: UnsupportedRuntime,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct UnsupportedRuntime {
-    bandwidth: Subnets,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Subnets {
-    shaped_subnets: Vec<String>,
+    /// Not supported: anything but an empty list is refused.
+    #[cfg_attr(test, schemars(length(max = 0)))]
     unshaped_subnets: Vec<String>,
 }
 
@@ -106,8 +130,8 @@ impl Limits {
     /// Code 6 for a value of another type, 2 for a key that is not supported, 7 for what is not
     /// allowed.
     pub fn read(config: &Config) -> Result<Limits, Error> {
-        config.read::<Unsupported>()?.refuse()?;
         let keys: Keys = config.read()?;
+        keys.refuse_unsupported()?;
         let asked = keys.written().unwrap_or(keys.runtime_config.bandwidth);
         Ok(Limits {
             ingress: limit("ingress", asked.ingress_rate, asked.ingress_burst)?,
@@ -128,8 +152,10 @@ impl Limits {
     }
 }
 
-impl Unsupported {
-    fn refuse(&self) -> Result<(), Error> {
+impl Keys {
+    /// Refuses keys of the reference plugin that are not supported: to ignore them would shape other
+    /// traffic than was asked for.
+    fn refuse_unsupported(&self) -> Result<(), Error> {
         let runtime = &self.runtime_config.bandwidth;
         let keys = [
             ("shapedSubnets", &self.shaped_subnets),
@@ -152,9 +178,7 @@ impl Unsupported {
             }
         }
     }
-}
 
-impl Keys {
     fn written(&self) -> Option<Bandwidth> {
         let any = self.ingress_rate.or(self.ingress_burst);
         any.or(self.egress_rate).or(self.egress_burst)?;
@@ -163,6 +187,7 @@ impl Keys {
             ingress_burst: self.ingress_burst.unwrap_or_default(),
             egress_rate: self.egress_rate.unwrap_or_default(),
             egress_burst: self.egress_burst.unwrap_or_default(),
+            ..Bandwidth::default()
         })
     }
 }

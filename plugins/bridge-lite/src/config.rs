@@ -1,6 +1,8 @@
 //! The plugin's configuration: the keys as written, and what they mean with every default applied.
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod tests;
 mod vlan;
 
@@ -19,52 +21,97 @@ const DEFAULT_BRIDGE: &str = "cni0";
 /// The keys of `CNI_ARGS` that this plugin understands.
 const KNOWN_ARGS: &[&str] = &["MAC"];
 
-/// The keys as they are written.
+/// The keys of a configuration of bridge, as they are written.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(title = "bridge"))]
 #[serde(rename_all = "camelCase", default)]
 struct Keys {
+    /// The bridge: a link's name of up to 15 bytes. It is made where it does not exist, and never
+    /// removed.
+    #[cfg_attr(
+        test,
+        schemars(length(max = 15), regex(pattern = r"^[^/:%\s]*$"), extend("default" = DEFAULT_BRIDGE))
+    )]
     bridge: String,
+    /// The bridge gets the gateway's address, and the node forwards.
     is_gateway: bool,
+    /// As `isGateway`, and the pod gets a default route through it, for each family that has none
+    /// yet.
     is_default_gateway: bool,
+    /// An address of another network on the bridge is replaced, not refused.
     force_address: bool,
+    /// What leaves the pod's network gets the node's address; multicast apart.
     ip_masq: bool,
+    /// By what that is done: `iptables` or `nftables`. Without it iptables, or nftables where no
+    /// iptables is installed.
+    #[cfg_attr(test, schemars(extend("enum" = ["", "iptables", "nftables"])))]
     ip_masq_backend: String,
+    /// MTU of both ends of the pair, and of the bridge where it is made now, in bytes: 68 to 65535,
+    /// with an IPv6 address 1280 or more. 0, or without it: the kernel's 1500.
+    #[cfg_attr(test, schemars(extend("anyOf" = [{ "const": 0 }, { "minimum": 68, "maximum": 65535 }])))]
     mtu: i64,
+    /// A frame may leave by the port that it came in: a pod reaches itself by its host port or a
+    /// service. Not with `promiscMode`.
     hairpin_mode: bool,
+    /// The bridge takes every frame; that is never taken back. Not with `hairpinMode`.
     promisc_mode: bool,
+    /// The VLAN of the pod's untagged frames, 1 to 4094. 0, or without it: none. It needs a bridge
+    /// that filters by VLAN, or that is made now.
+    #[cfg_attr(test, schemars(range(min = 0, max = 4094)))]
     vlan: i64,
+    /// VLANs of the pod's tagged frames. An empty list makes a bridge that filters by VLAN, and
+    /// changes nothing for the pod.
     vlan_trunk: Option<Vec<vlan::TrunkKeys>>,
+    /// The pod stays in the bridge's default VLAN, beside those asked for.
     preserve_default_vlan: bool,
+    /// The bridge takes in from the pod only frames with the pod's own MAC as their source.
     macspoofchk: bool,
+    /// IPv6 duplicate address detection stays on; ADD waits for its end.
     enabledad: bool,
+    /// The pod's interface stays down. Only without `ipam.type`.
     disable_container_interface: bool,
+    /// Isolated pods of a bridge do not reach each other, only their gateway and what is not
+    /// isolated.
     port_isolation: bool,
+    /// Replaces the IPAM's resolver settings wholly, where any of its keys is there.
     dns: DnsKeys,
+    /// Another way to say what `runtimeConfig` says.
     args: Args,
+    /// What the runtime knows of the pod.
     runtime_config: WithMac,
 }
 
 /// `dns`: a list that is there, even an empty one, replaces the IPAM's settings.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct DnsKeys {
+    /// Addresses of the servers, in the order in which they are asked.
     nameservers: Option<Vec<String>>,
+    /// The local domain.
     domain: String,
+    /// Domains that short names are looked up in.
     search: Option<Vec<String>>,
+    /// Options of the resolver, as resolv.conf(5) has them.
     options: Option<Vec<String>>,
 }
 
 /// `args`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct Args {
+    /// What a runtime hands on from elsewhere.
     cni: WithMac,
 }
 
 /// `args.cni` and `runtimeConfig`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 struct WithMac {
+    /// MAC of the pod's interface: a unicast one, as 02:42:ac:11:00:02. `runtimeConfig` wins over
+    /// `args`, and that over `MAC` in `CNI_ARGS`. In `runtimeConfig` it is the capability `mac`.
     mac: String,
 }
 

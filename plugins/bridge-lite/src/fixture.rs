@@ -24,7 +24,12 @@ pub fn request(keys: &str, args: &str) -> Request {
     } else {
         r#", "cniVersion": "1.0.0""#
     };
-    let text = format!(r#"{{"name": "n", "type": "bridge"{version}{keys}}}"#);
+    let config = format!(r#"{{"name": "n", "type": "bridge"{version}{keys}}}"#);
+    request_of(config, args)
+}
+
+/// A request of the attachment n/c/eth0 with this configuration.
+pub fn request_of(config: String, args: &str) -> Request {
     let lookup = |name: &str| match name {
         "CNI_CONTAINERID" => Some("c".to_owned()),
         "CNI_NETNS" => Some("/run/netns/pod".to_owned()),
@@ -35,7 +40,7 @@ pub fn request(keys: &str, args: &str) -> Request {
     };
     Request::new(
         Env::read(Command::Add, lookup).unwrap(),
-        Config::parse(text.into_bytes()).unwrap(),
+        Config::parse(config.into_bytes()).unwrap(),
     )
 }
 

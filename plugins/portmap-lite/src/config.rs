@@ -1,5 +1,10 @@
 //! The plugin's configuration: the keys as written, and what they mean with every default applied.
 
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Display;
 use std::net::IpAddr;
 
@@ -17,34 +22,69 @@ const CONDITIONS_V6: &str = "conditionsV6";
 /// The kernel's `XT_EXTENSION_MAXNAMELEN` (linux/netfilter/x_tables.h) without the final zero.
 const MAX_CHAIN_LEN: usize = 28;
 
-/// The keys as they are written.
+/// The keys of a configuration of portmap, as they are written.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(title = "portmap"))]
 #[serde(rename_all = "camelCase", default)]
 struct Keys {
+    /// By what rules are made: `iptables` or `nftables`. Without it iptables, or nftables where no
+    /// iptables is installed.
+    #[cfg_attr(test, schemars(extend("enum" = ["", "iptables", "nftables"])))]
     backend: String,
+    /// Connections from the pod itself, from its network and from 127.0.0.1 get the node's address,
+    /// without which no answer finds its way back.
+    #[cfg_attr(test, schemars(extend("default" = true)))]
     snat: Option<bool>,
+    /// With `snat`: connections from anywhere get the node's address.
     masq_all: bool,
+    /// The bit of the packet mark, 0 to 31, by which such connections are marked. Not with
+    /// `externalSetMarkChain`.
+    #[cfg_attr(test, schemars(range(min = 0, max = 31), extend("default" = 13)))]
     mark_masq_bit: Option<i64>,
+    /// A chain of iptables' table `nat` of another program that marks such connections, and
+    /// masquerades them: up to 28 characters, not a built-in one. Only with the backend `iptables`.
+    #[cfg_attr(test, schemars(length(max = 28)))]
     external_set_mark_chain: String,
+    /// What else must be true of a connection to an IPv4 address: words of iptables, or of `nft`
+    /// with the backend `nftables`.
     conditions_v4: Vec<String>,
+    /// As `conditionsV4`, for IPv6.
     conditions_v6: Vec<String>,
+    /// What the runtime knows of the pod.
     runtime_config: RuntimeConfig,
 }
 
 /// `runtimeConfig`, what the runtime knows of the pod.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 struct RuntimeConfig {
+    /// The pod's ports: the capability `portMappings`.
     port_mappings: Vec<PortKeys>,
 }
 
 /// One of `portMappings`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(extend("required" = ["hostPort", "containerPort"]))
+)]
 #[serde(rename_all = "camelCase", default)]
 struct PortKeys {
+    /// The node's port, 1 to 65535.
+    #[cfg_attr(test, schemars(range(min = 1, max = 65535)))]
     host_port: i64,
+    /// The pod's port, 1 to 65535.
+    #[cfg_attr(test, schemars(range(min = 1, max = 65535)))]
     container_port: i64,
+    /// `tcp`, `udp` or `sctp`, in any case. Without it, tcp.
+    #[cfg_attr(
+        test,
+        schemars(regex(pattern = "^([Tt][Cc][Pp]|[Uu][Dd][Pp]|[Ss][Cc][Tt][Pp])?$"))
+    )]
     protocol: String,
+    /// The node's address that answers; `0.0.0.0` and `::` are any of their family. Without it, any.
     #[serde(rename = "hostIP")]
     host_ip: String,
 }
@@ -290,6 +330,3 @@ fn mapping(index: usize, port: &PortKeys) -> Result<Mapping, Error> {
 fn invalid(what: impl Display, key: impl Display, allowed: &str) -> Error {
     Error::config(format!("{what} ({key} must be {allowed})"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@ use cni::{Command, Env};
 
 use super::*;
 
-fn request(json: &str, args: &str) -> Request {
+pub(super) fn request(json: &str, args: &str) -> Request {
     Request::new(
         Env {
             command: Command::Add,

@@ -12,12 +12,23 @@ const IDS: RangeInclusive<i64> = 1..=4094;
 
 /// An item of `vlanTrunk`, as it is written.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(extend("allOf" = super::schema::both_ends_or_none()))
+)]
 #[serde(default)]
 pub struct TrunkKeys {
+    /// The first of several VLANs, 1 to 4094; needs `maxID`.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4094)))]
     #[serde(rename = "minID")]
     min_id: Option<i64>,
+    /// The last of several VLANs, `minID` to 4094; needs `minID`.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4094)))]
     #[serde(rename = "maxID")]
     max_id: Option<i64>,
+    /// One VLAN, 1 to 4094.
+    #[cfg_attr(test, schemars(range(min = 1, max = 4094)))]
     id: Option<i64>,
 }
 

@@ -13,6 +13,10 @@ fn read_on(node: Backend, keys: &str) -> Result<PortmapConfig, Error> {
 
 fn request(keys: &str) -> Request {
     let raw = format!("{{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"portmap\"{keys}}}");
+    request_of(raw)
+}
+
+pub(super) fn request_of(config: String) -> Request {
     Request::new(
         Env {
             command: Command::Add,
@@ -23,7 +27,7 @@ fn request(keys: &str) -> Request {
             args: String::new(),
             path: Vec::new(),
         },
-        Config::parse(raw.into_bytes()).unwrap(),
+        Config::parse(config.into_bytes()).unwrap(),
     )
 }
 
