@@ -5,11 +5,13 @@ use serde_json::Value;
 use super::conflist::ConfFile;
 use super::{Note, Weight};
 
-/// Keys of a list (specification, section "Configuration format").
-const LIST: &str =
-    "cniVersion cniVersions name disableCheck disableGC loadOnlyInlinedPlugins plugins";
+/// Keys of a list (specification, section "Configuration format"), and the one that tells an editor
+/// what they are.
+pub(super) const LIST: &str =
+    "$schema cniVersion cniVersions name disableCheck disableGC loadOnlyInlinedPlugins plugins";
 /// Keys of every plugin's configuration.
-const COMMON: &str = "cniVersion name type capabilities runtimeConfig args prevResult logFile";
+pub(super) const COMMON: &str =
+    "$schema cniVersion name type capabilities runtimeConfig args prevResult logFile";
 /// Keys of each plugin that the project has.
 pub(super) const PLUGINS: [(&str, &str); 4] = [
     (
@@ -32,7 +34,7 @@ pub(super) const PLUGINS: [(&str, &str); 4] = [
     ),
 ];
 /// Keys inside of others.
-const INNER: [(&str, &str); 4] = [
+pub(super) const INNER: [(&str, &str); 4] = [
     ("vlanTrunk", "id minID maxID"),
     ("dns", "nameservers domain search options"),
     ("ranges", "subnet rangeStart rangeEnd gateway"),
