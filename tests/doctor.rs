@@ -5,7 +5,7 @@ use tests::{NETWORK, Patient, told};
 
 #[test]
 fn a_node_in_good_order_gives_no_finding() {
-    for backend in ["iptables", "nftables"] {
+    for backend in ["iptables", "legacy", "nftables"] {
         let Some(patient) = Patient::with("doctor", backend) else {
             return;
         };
@@ -135,6 +135,25 @@ fn rules_that_drop() {
             "nft add table inet mine
              nft add chain inet mine forward '{ type filter hook forward priority 5; policy drop; }'
              nft add rule inet mine forward ct state established,related accept",
+            "forward-dropped",
+        ),
+    ]);
+}
+
+#[test]
+fn rules_that_drop_of_the_legacy_variant() {
+    let Some(patient) = Patient::with("doctor", "legacy") else {
+        return;
+    };
+    patient.expect_found(&[
+        (
+            "the policy",
+            "iptables-legacy -P FORWARD DROP",
+            "forward-dropped",
+        ),
+        (
+            "a rule of IPv6",
+            "ip6tables-legacy -A FORWARD -i cni0 -j DROP",
             "forward-dropped",
         ),
     ]);

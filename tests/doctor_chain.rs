@@ -169,7 +169,7 @@ fn host_ports_of_two() {
     expect_kind(&patient, "hostport-taken", &[&own]);
     drop(server);
     patient.is_healthy().unwrap();
-    for backend in ["iptables", "nftables"] {
+    for backend in ["iptables", "legacy", "nftables"] {
         let Some(patient) = Patient::with("doctor", backend) else {
             return;
         };

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use cni::runtime::NetworkList;
 use serde_json::json;
 
+use crate::tools::legacy_path;
 use crate::{Answer, Pod, Segment, eventually, expect_none, sh};
 
 /// The network of planned conflists.
@@ -43,9 +44,22 @@ impl Patient {
         Patient::with(label, "iptables")
     }
 
-    /// With pods whose rules are made by that backend.
+    /// With pods whose rules are made by that backend; `legacy` is that variant of iptables.
     pub fn with(label: &str, backend: &str) -> Option<Patient> {
-        let segment = Segment::new(label).filter(|_| can_read_rules())?;
+        let mut segment = Segment::new(label).filter(|_| can_read_rules())?;
+        if backend == "legacy" {
+            let node = &mut segment.nodes[0];
+            let path = legacy_path(&node.folder().join("legacy"));
+            node.path = path.or_else(|| {
+                lab::skip("iptables-legacy is not installed");
+                None
+            })?;
+        }
+        let backend = if backend == "legacy" {
+            "iptables"
+        } else {
+            backend
+        };
         segment.podnet(0, "routes apply").ok();
         let mut list = segment.conflist(0);
         for plugin in &mut list.plugins {
