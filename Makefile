@@ -18,11 +18,14 @@ BIN          := target/bin
 # plugins that one test compares with.
 PACKAGES     := gcc libc6-dev iptables nftables iproute2 util-linux containernetworking-plugins
 
+# Opens the pages that podnet writes, for a test to look at them.
+BROWSER      := chromium-headless-shell
+
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test lint schema install uninstall clean
+.PHONY: all deps toolchain build demo test lint browser schema install uninstall clean
 
 all: build
 
@@ -65,8 +68,17 @@ build: deps
 demo: build
 	@$(BIN)/podnet demo --cni-path $(BIN)
 
+# Where it can be had; the test that needs it skips otherwise.
+browser:
+	@if ! command -v $(BROWSER) >/dev/null; then \
+	    if [[ $(ROOT) == 0 ]]; then sudo=(); else sudo=(sudo -n); fi; \
+	    echo "browser: installing with apt: $(BROWSER) fonts-dejavu-core"; \
+	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(BROWSER) fonts-dejavu-core' >/dev/null 2>&1 \
+	        || echo "browser: $(BROWSER) cannot be had; what needs it is skipped"; \
+	fi
+
 # An ordinary user's tests run in a user namespace, where the kernel allows one.
-test: build
+test: build browser
 	@rm -f target/skipped; \
 	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped); \
 	if [[ $(ROOT) != 0 ]]; then \

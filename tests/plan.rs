@@ -270,7 +270,7 @@ nodes:
 fn a_node_more_changes_nothing_of_the_others() {
     let desk = Desk::new(THREE);
     let write = "plan write -f cluster.yaml --out net";
-    assert_eq!(desk.says(write), "out=net\nnodes=3\nfiles=14\n");
+    assert_eq!(desk.says(write), "out=net\nnodes=3\nfiles=15\n");
     let read = |file: &str| fs::read_to_string(desk.0.path().join("net").join(file)).unwrap();
     let conflist = "nodes/node-2/10-k8nd-pod-network.conflist";
     let before = (

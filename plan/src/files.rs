@@ -9,7 +9,7 @@ use crate::capacity::Capacity;
 use crate::conflist::{self, Types};
 use crate::overlap::{self, Case, Finding};
 use crate::routes::{Format, Routes, Written};
-use crate::{Cluster, Fault, Plan, podcidrs, report, taints};
+use crate::{Cluster, Fault, Plan, page, podcidrs, report, taints};
 
 /// The file that a later run keeps the ranges of.
 pub const RANGES: &str = "podcidrs.txt";
@@ -90,6 +90,8 @@ impl<'a> Files<'a> {
         put("overlap.txt", &[&overlap::text(&looked)])?;
         let report = report::report(plan, &self.capacity, &self.findings);
         put("report.md", &[&report])?;
+        let page = page::page(plan, &self.capacity, &self.findings);
+        put("report.html", &[&page])?;
         put("cluster.json", &[&format!("{:#}\n", keys(plan))])?;
         put("gcloud-routes.sh", &self.cloud.without(usize::MAX))?;
         for node in &plan.cluster.kept_back {
@@ -156,7 +158,7 @@ const REST: &str = "\
 | `gcloud-routes.sh` | `sh`, once, instead of the nodes' routes, where the cloud's network is to have them |
 | `cluster.json` | stays: the cluster with every range fixed, for `podnet -f` from now on |
 | `podcidrs.txt` | stays: a later `podnet plan write` into this folder keeps these ranges |
-| `capacity.txt`, `overlap.txt`, `report.md` | to be read |
+| `capacity.txt`, `overlap.txt`, `report.md`, `report.html` | to be read; the last one in a browser |
 
 Copy the conflist last: a node is ready for pods from then on.
 ";

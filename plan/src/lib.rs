@@ -15,6 +15,7 @@ pub mod kubernetes;
 pub mod lint;
 mod names;
 pub mod overlap;
+mod page;
 pub mod podcidrs;
 mod quantity;
 pub mod range;

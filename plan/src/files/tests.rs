@@ -66,6 +66,7 @@ fn every_node_has_its_files() {
         "overlap.txt",
         "patch-nodes.sh",
         "podcidrs.txt",
+        "report.html",
         "report.md",
     ];
     assert_eq!(names, expected);
