@@ -47,8 +47,6 @@ pub struct Asked {
     #[arg(long, requires = "fix")]
     yes: bool,
     #[command(flatten)]
-    probe: probe::Probe,
-    #[command(flatten)]
     node: For,
     #[command(flatten)]
     output: Output,
@@ -56,6 +54,8 @@ pub struct Asked {
     folders: Folders,
     #[command(flatten)]
     cluster: ClusterArgs,
+    #[command(flatten)]
+    probe: probe::Probe,
 }
 
 /// Looks, mends where that is asked for, and says what is wrong.
