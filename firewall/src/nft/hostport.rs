@@ -37,6 +37,7 @@ use super::table::{
 use super::tag::Tag;
 use crate::hostport::{HostPorts, Mapping, Mark};
 use crate::rule::Family;
+use crate::view;
 
 const TABLE: &str = "cni_lite_hostport";
 
@@ -178,6 +179,32 @@ impl Marking {
                 rules: vec![Part::all([expr::has_mark(self.mark), expr::masquerade()])],
             },
         ]
+    }
+}
+
+/// The set of sources that belongs to a set of ports.
+pub fn sources_of(ports: &str) -> Option<&'static str> {
+    match ports {
+        PORTS => Some(SOURCES),
+        ADDRESS_PORTS => Some(ADDRESS_SOURCES),
+        _ => None,
+    }
+}
+
+/// From where a chain of that name marks.
+pub fn marked_by(chain: &str, family: Family) -> Vec<IpNet> {
+    let Some((from, _)) = chain
+        .strip_prefix("from_")
+        .and_then(|rest| rest.rsplit_once("_0x"))
+    else {
+        return Vec::new();
+    };
+    let localhost = IpNet::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+    match (from, family, from.replace('_', ":").parse::<IpNet>()) {
+        ("anywhere", ..) => vec![view::everything(family)],
+        (_, Family::V4, Ok(net)) => vec![net, localhost],
+        (_, Family::V6, Ok(net)) => vec![net],
+        _ => Vec::new(),
     }
 }
 

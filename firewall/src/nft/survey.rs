@@ -2,7 +2,10 @@
 
 use std::io;
 
-use super::hostport::{ADDRESS_PORTS, CONDITIONS, DUPLICATES, PORTS};
+use ipnet::IpNet;
+use netlink_packet_netfilter::nftables::{DataAttribute, VerdictAttribute};
+
+use super::hostport::{self, ADDRESS_PORTS, CONDITIONS, DUPLICATES, PORTS};
 use super::listing::{self, FoundRule, Listing};
 use super::table::Entry;
 use super::wire::Socket;
@@ -60,7 +63,7 @@ impl Survey {
 fn ports(listing: &Listing) -> Vec<Forwarding> {
     let entries = |set: &'static str| {
         let entries = listing.entries.iter().filter(move |entry| entry.set == set);
-        entries.filter_map(of_entry)
+        entries.filter_map(|entry| of_entry(listing, entry))
     };
     let rules = |chain, conditional| {
         let rules = listing.rules_in(chain);
@@ -71,7 +74,7 @@ fn ports(listing: &Listing) -> Vec<Forwarding> {
     ports.chain(rules(DUPLICATES, false)).collect()
 }
 
-fn of_entry(entry: &Entry) -> Option<Forwarding> {
+fn of_entry(listing: &Listing, entry: &Entry) -> Option<Forwarding> {
     let (mapping, target) = read::entry(entry)?;
     Some(Forwarding {
         mapping,
@@ -79,7 +82,24 @@ fn of_entry(entry: &Entry) -> Option<Forwarding> {
         comment: entry.comment.clone(),
         backend: Backend::Nftables,
         conditional: false,
+        masquerades: marked(listing, entry, Family::of(&target.into())),
     })
+}
+
+/// From where connections to a port are marked for masquerade, by the element of the same key.
+fn marked(listing: &Listing, port: &Entry, family: Family) -> Vec<IpNet> {
+    let set = hostport::sources_of(&port.set);
+    let mut entries = listing.entries.iter();
+    let same = entries.find(|entry| Some(entry.set.as_str()) == set && entry.key == port.key);
+    let chain = same.and_then(|entry| match entry.value.as_ref()? {
+        DataAttribute::Verdict(parts) => parts.iter().find_map(|part| match part {
+            VerdictAttribute::Chain(name) => Some(name),
+            _ => None,
+        }),
+        _ => None,
+    });
+    let chain = chain.map(|name| hostport::marked_by(name, family));
+    chain.unwrap_or_default()
 }
 
 fn of_rule(rule: &FoundRule, conditional: bool) -> Option<Forwarding> {
@@ -90,5 +110,6 @@ fn of_rule(rule: &FoundRule, conditional: bool) -> Option<Forwarding> {
         comment: rule.comment.clone(),
         backend: Backend::Nftables,
         conditional,
+        masquerades: Vec::new(),
     })
 }

@@ -9,8 +9,17 @@ use super::native::{attributes, number_of, text};
 use super::packet::{Action, Condition, Name, Test};
 use crate::rule::Family;
 
-/// The keys of sets; `None` for one of ranges.
-pub type Sets = BTreeMap<String, Option<Vec<Vec<u8>>>>;
+/// The elements of sets; `None` for one of ranges.
+pub type Sets = BTreeMap<String, Option<Vec<Member>>>;
+
+/// An element of a set, or of a map of verdicts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What is done, where the key leads to a verdict.
+    pub action: Option<Action>,
+}
 
 /// What a rule asks and does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +41,7 @@ enum Loaded {
     Destination(Family),
     Family,
     State,
+    Mark,
     Else,
 }
 
@@ -112,7 +122,7 @@ impl Reader<'_> {
                 None => self.load(Loaded::Else),
             },
             "cmp" => self.compare(data),
-            "lookup" if get(data, lookup::TARGET).is_some() => return Some(Action::Unsure),
+            "lookup" if get(data, lookup::TARGET).is_some() => return Some(self.choose(data)),
             "lookup" => self.look_up(data),
             "immediate" => return verdict(data),
             "reject" => return Some(Action::Drop),
@@ -125,7 +135,9 @@ impl Reader<'_> {
             }
             "target" => return target(data),
             "counter" | "log" | "notrack" | "last" => {}
-            "queue" | "synproxy" | "tproxy" | "nat" | "masq" | "redir" | "fwd" | "dup" => {
+            "masq" => return Some(Action::Translate),
+            "nat" if is_source_nat(data) => return Some(Action::Translate),
+            "queue" | "synproxy" | "tproxy" | "nat" | "redir" | "fwd" | "dup" => {
                 return Some(Action::Unsure);
             }
             // What limits, and what loads something else.
@@ -157,7 +169,9 @@ impl Reader<'_> {
         };
         // A bit that is set is asked for as one that differs from none.
         let turned = self.loaded == Loaded::State && self.mask.is_some();
+        let zero = value.is_some_and(|value| value.iter().all(|byte| *byte == 0));
         self.conditions.push(match (test, not) {
+            (None, Some(not)) if self.loaded == Loaded::Mark => Condition::Unmarked(zero != not),
             (Some(test), Some(not)) => Condition::Is {
                 test,
                 not: not != turned,
@@ -169,9 +183,8 @@ impl Reader<'_> {
     fn look_up(&mut self, data: &[u8]) {
         /// `NFT_LOOKUP_F_INV`.
         const NOT: u32 = 1;
-        let keys = get(data, lookup::SET).and_then(|name| self.sets.get(&text(name))?.as_ref());
-        let tests = keys.and_then(|keys| {
-            let tests = keys.iter().map(|key| self.test(key));
+        let tests = self.members(data).and_then(|members| {
+            let tests = members.iter().map(|member| self.test(&member.key));
             tests.collect::<Option<Vec<_>>>()
         });
         let flags = get(data, lookup::FLAGS)
@@ -184,6 +197,23 @@ impl Reader<'_> {
             },
             _ => Condition::Maybe,
         });
+    }
+
+    fn members(&self, lookup: &[u8]) -> Option<&Vec<Member>> {
+        let name = get(lookup, lookup::SET)?;
+        self.sets.get(&text(name))?.as_ref()
+    }
+
+    /// What a map of verdicts does.
+    fn choose(&self, data: &[u8]) -> Action {
+        let choices = self.members(data).and_then(|members| {
+            let choice = |member: &Member| Some((self.test(&member.key)?, member.action.clone()?));
+            members.iter().map(choice).collect()
+        });
+        match choices {
+            Some(choices) if self.mask.is_none() => Action::Choose(choices),
+            _ => Action::Unsure,
+        }
     }
 
     /// What is asked by a comparison with a value.
@@ -250,6 +280,7 @@ fn value(data: &[u8]) -> Option<&[u8]> {
 fn meta(data: &[u8]) -> Loaded {
     const KEY: u16 = 2;
     match get(data, KEY).and_then(number_of) {
+        Some(3) => Loaded::Mark,
         Some(4) => Loaded::InputIndex,
         Some(5) => Loaded::OutputIndex,
         Some(6) => Loaded::Input,
@@ -317,9 +348,9 @@ fn loopback(index: &[u8]) -> Option<Name> {
     })
 }
 
-/// What an `immediate` does, unless it only loads a value (`NFTA_IMMEDIATE_DATA`, `NFTA_DATA_VERDICT`,
-/// `NFTA_VERDICT_*`; the codes are `NF_*` and `NFT_*`).
-fn verdict(data: &[u8]) -> Option<Action> {
+/// What an `immediate` or an element does, unless it only has a value (`NFTA_IMMEDIATE_DATA`,
+/// `NFTA_SET_ELEM_DATA`, `NFTA_DATA_VERDICT`, `NFTA_VERDICT_*`; the codes are `NF_*` and `NFT_*`).
+pub fn verdict(data: &[u8]) -> Option<Action> {
     let verdict = get(get(data, 2)?, 2)?;
     let chain = || get(verdict, 2).map(text).unwrap_or_default();
     let code = get(verdict, 1).and_then(number_of)?.cast_signed();
@@ -332,6 +363,11 @@ fn verdict(data: &[u8]) -> Option<Action> {
         -5 => Action::Return,
         _ => Action::Unsure,
     })
+}
+
+/// `NFTA_NAT_TYPE`: `NFT_NAT_SNAT` is 0.
+fn is_source_nat(data: &[u8]) -> bool {
+    get(data, 1).and_then(number_of) == Some(0)
 }
 
 /// A target of iptables (`NFTA_TARGET_NAME`).

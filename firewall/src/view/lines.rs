@@ -10,6 +10,8 @@ use crate::rule::{Family, words};
 
 /// Where forwarded packets come in.
 pub const ENTRANCE: &str = "FORWARD";
+/// Where all come in that leave the node.
+pub const EXIT: &str = "POSTROUTING";
 
 /// Targets of iptables after which the next rule is asked.
 pub(super) const GOES_ON: [&str; 16] = [
@@ -31,16 +33,21 @@ pub(super) const GOES_ON: [&str; 16] = [
     "TTL",
 ];
 
-/// What a table decides on forwarded packets; `None` where it has no such chain. `program` is the
-/// name of the one that printed it.
-pub fn gate(family: Family, program: &str, table: &str, text: &str) -> Option<Gate> {
+/// What a table decides on packets that come in by a chain; `None` where it has no such chain.
+/// `program` is the name of the one that printed it.
+pub fn gate(
+    family: Family,
+    program: &str,
+    (table, entrance): (&str, &str),
+    text: &str,
+) -> Option<Gate> {
     let mut chains: BTreeMap<String, Vec<Step>> = BTreeMap::new();
     let mut drops = None;
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("-P", rest)) => {
                 let (chain, policy) = rest.split_once(' ').unwrap_or((rest, ""));
-                if chain == ENTRANCE {
+                if chain == entrance {
                     drops = Some(policy.starts_with("DROP"));
                 }
                 chains.entry(chain.to_owned()).or_default();
@@ -68,7 +75,7 @@ pub fn gate(family: Family, program: &str, table: &str, text: &str) -> Option<Ga
         families: vec![family],
         name: format!("{program}, table {table}"),
         drops: drops?,
-        entrance: ENTRANCE.to_owned(),
+        entrance: entrance.to_owned(),
         chains,
         insertion: Insertion::Iptables {
             program: program.to_owned(),
@@ -109,6 +116,7 @@ fn read(spec: &str, is_chain: &dyn Fn(&str) -> bool) -> (Vec<Condition>, Action)
             "-i" => conditions.push(is(Test::Input(name(value())), not)),
             "-o" => conditions.push(is(Test::Output(name(value())), not)),
             "--ctstate" | "--state" => conditions.push(state(value(), not)),
+            "--mark" => conditions.push(mark(value(), not)),
             // Protocols, and whatever else; values of theirs are no options.
             word if word.starts_with('-') => conditions.push(Condition::Maybe),
             _ => {}
@@ -123,6 +131,7 @@ fn action(target: &str, is_chain: &dyn Fn(&str) -> bool) -> Action {
         "ACCEPT" => Action::Accept,
         "DROP" | "REJECT" => Action::Drop,
         "RETURN" => Action::Return,
+        "MASQUERADE" | "SNAT" => Action::Translate,
         chain if is_chain(chain) => Action::Jump(chain.to_owned()),
         target if GOES_ON.contains(&target) => Action::Continue,
         _ => Action::Unsure,
@@ -147,6 +156,16 @@ fn name(text: &str) -> Name {
     Name {
         text: beginning.unwrap_or(text).to_owned(),
         begins: beginning.is_some(),
+    }
+}
+
+/// `VALUE` or `VALUE/MASK`, in hexadecimal.
+fn mark(text: &str, not: bool) -> Condition {
+    let value = text.split('/').next().unwrap_or_default();
+    let digits = value.strip_prefix("0x").unwrap_or(value);
+    match u32::from_str_radix(digits, 16) {
+        Ok(value) => Condition::Unmarked((value == 0) != not),
+        Err(_) => Condition::Maybe,
     }
 }
 
@@ -178,7 +197,7 @@ mod tests {
 
     /// Who drops a pod's packet to the outside, and what mends that.
     fn out(text: &str) -> Option<(String, Vec<String>)> {
-        let gate = gate(Family::V4, "iptables", "filter", text).unwrap();
+        let gate = gate(Family::V4, "iptables", ("filter", ENTRANCE), text).unwrap();
         let packet = packet("cni0", "eth0", "10.1.0.2", "192.0.2.1");
         let dropped = gate.drops(&packet, "10.1.0.0/24".parse().unwrap())?;
         Some((dropped.by, dropped.mend))
@@ -269,7 +288,12 @@ mod tests {
     #[test]
     fn a_table_without_the_chain_decides_nothing() {
         assert_eq!(
-            gate(Family::V4, "iptables", "raw", "-P PREROUTING ACCEPT\n"),
+            gate(
+                Family::V4,
+                "iptables",
+                ("raw", ENTRANCE),
+                "-P PREROUTING ACCEPT\n"
+            ),
             None
         );
     }

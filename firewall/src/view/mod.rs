@@ -2,6 +2,7 @@
 //! attachments that are no more have left. Nothing is changed, and no table comes into being by
 //! being looked at.
 
+mod exit;
 mod expression;
 mod lines;
 mod native;
@@ -10,7 +11,9 @@ mod ports;
 mod read;
 mod shell;
 
+pub use exit::Exit;
 pub use packet::{Dropped, Gate, Packet};
+pub(crate) use ports::everything;
 pub use ports::{Forwarding, shadowed};
 pub use shell::quote;
 
@@ -26,6 +29,8 @@ pub struct View {
     pub gates: Vec<Gate>,
     /// Host ports, those of one backend in the order in which they are asked.
     pub ports: Vec<Forwarding>,
+    /// Where all comes in that leaves the node: each of them can give it another source.
+    exits: Vec<Gate>,
     /// Something translates the addresses of Services (the chains or the table of kube-proxy).
     pub services: bool,
     /// What could not be read, and why.

@@ -10,15 +10,20 @@ use netlink_packet_netfilter::nftables::{
     ChainMessage, NfTablesMessage, RuleMessage, SetElementList, SetElementMessage,
 };
 
-use super::expression::{self, Reading, Sets};
+use super::expression::{self, Member, Reading, Sets};
 use super::packet::{Action, Gate, Insertion, Step};
 use super::shell::quote;
 use crate::nft::message::comment;
 use crate::nft::wire::{Message, Object, Socket};
 use crate::rule::Family;
 
-/// `NF_INET_FORWARD` of linux/netfilter.h.
-const HOOK_FORWARD: u32 = 2;
+/// A hook (`NF_INET_*` of linux/netfilter.h), and the type of its chains that count.
+pub type Hook = (u32, &'static str);
+
+/// Where forwarded packets can be dropped.
+pub const FORWARD: Hook = (2, "filter");
+/// Where what leaves the node can get another source.
+pub const POSTROUTING: Hook = (4, "nat");
 
 /// The families of tables that forwarded packets pass, as `nft` names them (`NFPROTO_*` of
 /// linux/netfilter.h).
@@ -31,12 +36,13 @@ const FAMILIES: [(u8, &str, &[Family]); 3] = [
 /// A table: its family as `nft` names it, and its name.
 type Place = (&'static str, String);
 
-/// Reads what the chains that `wanted` picks, by family, table and name, decide on forwarded packets.
+/// Reads what the chains of a hook that `wanted` picks, by family, table and name, decide on packets.
 ///
 /// # Errors
 /// The kernel's.
 pub fn gates(
     socket: &mut Socket,
+    hook: Hook,
     wanted: impl Fn(&str, &str, &str) -> bool,
 ) -> io::Result<Vec<Gate>> {
     let mut gates = Vec::new();
@@ -51,7 +57,7 @@ pub fn gates(
         )?;
         let chains: Vec<Chain> = chains.iter().map(Chain::read).collect();
         let is_wanted =
-            |chain: &&Chain| chain.is_gate() && wanted(family, &chain.table, &chain.name);
+            |chain: &&Chain| chain.is_at(hook) && wanted(family, &chain.table, &chain.name);
         let entrances = chains.iter().filter(is_wanted);
         let entrances: Vec<&Chain> = entrances.collect();
         if entrances.is_empty() {
@@ -123,8 +129,8 @@ impl Chain {
         chain
     }
 
-    fn is_gate(&self) -> bool {
-        self.hook == Some(HOOK_FORWARD) && self.kind == "filter"
+    fn is_at(&self, (number, kind): Hook) -> bool {
+        self.hook == Some(number) && self.kind == kind
     }
 
     fn gate(
@@ -206,6 +212,7 @@ impl<'a> Rule<'a> {
         let what = match (&action, self.comment.as_str()) {
             (Action::Drop, "") => "drops".to_owned(),
             (Action::Drop, comment) => format!("({comment}) drops"),
+            (Action::Translate, _) => "masquerades".to_owned(),
             _ => String::new(),
         };
         Step {
@@ -245,23 +252,26 @@ fn sets(
                 ],
             });
             let found = dump(socket, family, body)?;
-            place.insert(keys(&found));
+            place.insert(members(&found));
         }
     }
     Ok(sets)
 }
 
-/// The keys of a set's elements; `None` where one is no plain key, as the end of a range.
-fn keys(found: &[Object]) -> Option<Vec<Vec<u8>>> {
+/// A set's elements; `None` where one has no plain key, as the end of a range.
+fn members(found: &[Object]) -> Option<Vec<Member>> {
     const ELEMENTS: u16 = 3;
-    let mut keys = Vec::new();
+    let mut members = Vec::new();
     for object in found {
         let lists = attributes(&object.attributes).filter(|(kind, _)| *kind == ELEMENTS);
         for (_, element) in lists.flat_map(|(_, list)| attributes(list)) {
-            keys.push(key(element)?);
+            members.push(Member {
+                key: key(element)?,
+                action: expression::verdict(element),
+            });
         }
     }
-    Some(keys)
+    Some(members)
 }
 
 /// `NFTA_SET_ELEM_*`: the key's value, of an element that has neither flags nor an end.

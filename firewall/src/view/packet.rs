@@ -45,6 +45,8 @@ pub(crate) enum Condition {
         /// Whether the answer is turned around.
         not: bool,
     },
+    /// It is true of a packet that nobody has marked, or is not; nobody can tell what others mark.
+    Unmarked(bool),
     /// Nobody can tell from here.
     Maybe,
 }
@@ -115,6 +117,10 @@ pub(crate) enum Action {
     Jump(String),
     /// Another chain is asked instead.
     Goto(String),
+    /// It gets an address of the node's for its source.
+    Translate,
+    /// The action of the first test that is true; of none the next rule is asked.
+    Choose(Vec<(Test, Action)>),
     /// Nobody can tell from here.
     Unsure,
 }
@@ -140,6 +146,18 @@ enum Match {
     Maybe,
 }
 
+impl Action {
+    /// What is done with a packet.
+    fn of(&self, packet: &Packet) -> &Action {
+        let Action::Choose(choices) = self else {
+            return self;
+        };
+        let mut choices = choices.iter();
+        let chosen = choices.find(|(test, _)| test.holds(packet));
+        chosen.map_or(&Action::Continue, |(_, action)| action)
+    }
+}
+
 impl Step {
     fn matches(&self, packet: &Packet) -> Match {
         let mut all = Match::Yes;
@@ -147,7 +165,7 @@ impl Step {
             match condition {
                 Condition::Is { test, not } if test.holds(packet) == *not => return Match::No,
                 Condition::Is { .. } => {}
-                Condition::Maybe => all = Match::Maybe,
+                Condition::Unmarked(_) | Condition::Maybe => all = Match::Maybe,
             }
         }
         all
@@ -198,18 +216,29 @@ pub struct Dropped {
 }
 
 /// What a chain leaves of a packet.
-enum Outcome<'a> {
-    Accepted,
+pub(super) enum Outcome<'a> {
+    /// By this rule.
+    Accepted(&'a Step),
+    /// By this rule.
     Dropped(&'a Step),
+    /// By this rule.
+    Translated(&'a Step),
+    /// No rule decides.
     Through,
+    /// Nobody can tell.
     Unsure,
 }
 
 impl Gate {
+    /// Whether it is asked about a packet.
+    pub(super) fn is_asked(&self, packet: &Packet) -> bool {
+        self.families.contains(&packet.family())
+    }
+
     /// Whether and why a packet is dropped here; `None` where it is not, or where that cannot be
     /// known. `range` is what an acceptance would be for: the addresses of all pods of the node.
     pub fn drops(&self, packet: &Packet, range: IpNet) -> Option<Dropped> {
-        if !self.families.contains(&packet.family()) {
+        if !self.is_asked(packet) {
             return None;
         }
         match self.walk(&self.entrance, packet, 0) {
@@ -225,7 +254,7 @@ impl Gate {
         }
     }
 
-    fn walk(&self, chain: &str, packet: &Packet, depth: u32) -> Outcome<'_> {
+    pub(super) fn walk(&self, chain: &str, packet: &Packet, depth: u32) -> Outcome<'_> {
         let Some(steps) = self.chains.get(chain).filter(|_| depth < DEEPEST) else {
             return Outcome::Unsure;
         };
@@ -235,20 +264,25 @@ impl Gate {
             if matched == Match::No {
                 continue;
             }
-            let outcome = match &step.action {
+            let outcome = match step.action.of(packet) {
                 Action::Continue => Outcome::Through,
-                Action::Accept => Outcome::Accepted,
+                Action::Accept => Outcome::Accepted(step),
                 Action::Drop => Outcome::Dropped(step),
                 Action::Return if matched == Match::Yes => return Outcome::Through,
                 Action::Goto(chain) if matched == Match::Yes => return deeper(chain),
                 Action::Jump(chain) => deeper(chain),
-                Action::Return | Action::Goto(_) | Action::Unsure => Outcome::Unsure,
+                Action::Translate => Outcome::Translated(step),
+                Action::Return | Action::Goto(_) | Action::Choose(_) | Action::Unsure => {
+                    Outcome::Unsure
+                }
             };
             match outcome {
                 Outcome::Through => {}
                 // What may be dropped here goes on otherwise: what comes then decides.
                 Outcome::Dropped(_) if matched == Match::Maybe => {}
-                Outcome::Accepted if matched == Match::Maybe => return Outcome::Unsure,
+                Outcome::Accepted(_) | Outcome::Translated(_) if matched == Match::Maybe => {
+                    return Outcome::Unsure;
+                }
                 decided => return decided,
             }
         }

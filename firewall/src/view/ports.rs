@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
 use crate::Backend;
-use crate::hostport::{self, Mapping};
+use crate::hostport::{self, Mapping, Protocol};
 use crate::rule::{Family, Listing, Rule};
 
 /// A port of the node that leads to a pod.
@@ -19,11 +21,23 @@ pub struct Forwarding {
     pub backend: Backend,
     /// More must be true of a connection than that it is to this port.
     pub conditional: bool,
+    /// From where a connection gets the node's address, as the rules say; what they say of ports with
+    /// conditions, or that another attachment has, is not read of nftables.
+    pub masquerades: Vec<IpNet>,
 }
 
 impl Forwarding {
     fn family(&self) -> Family {
         Family::of(&self.target.into())
+    }
+
+    /// Whether a connection to an address and port of the node is taken, if its conditions are true.
+    pub fn takes(&self, address: IpAddr, port: u16, protocol: Protocol) -> bool {
+        let own = &self.mapping;
+        let host_ip = own.host_ip.filter(|ip| !ip.is_unspecified());
+        (own.host_port, own.protocol) == (port, protocol)
+            && host_ip.is_none_or(|ip| ip == address)
+            && self.target.is_ipv4() == address.is_ipv4()
     }
 
     /// Whether every connection to the other's port is taken by this one, where it is asked first.
@@ -70,15 +84,42 @@ fn of_entry(listing: &Listing, entry: &Rule) -> Vec<Forwarding> {
     let rules = listing.rules_in(&chain);
     let forwardings = rules.filter_map(|rule| {
         let mapping = hostport::read(rule).filter(of_entry)?;
+        let target = hostport::target(rule)?;
         Some(Forwarding {
-            mapping,
-            target: hostport::target(rule)?,
+            target,
             comment: comment.clone(),
             backend: Backend::Iptables,
             conditional,
+            mapping,
+            masquerades: marked(listing, &chain, target, &mapping),
         })
     });
     forwardings.collect()
+}
+
+/// From where connections to a port are marked for masquerade, by the rules of its chain.
+fn marked(listing: &Listing, chain: &str, target: IpAddr, mapping: &Mapping) -> Vec<IpNet> {
+    let everything = everything(Family::of(&target.into()));
+    let is_about = |rule: &&Rule| {
+        let same = |option: &str, value: String| rule.value_of(option) == Some(value);
+        hostport::target(rule).is_none()
+            && same("--dport", mapping.host_port.to_string())
+            && same("-p", mapping.protocol.to_string())
+    };
+    let rules = listing.rules_in(chain).filter(is_about);
+    let sources = rules.filter_map(|rule| match rule.value_of("-s") {
+        Some(net) => net.parse().ok(),
+        None => Some(everything),
+    });
+    sources.collect()
+}
+
+/// All addresses of a family.
+pub fn everything(family: Family) -> IpNet {
+    match family {
+        Family::V4 => IpNet::from(Ipv4Net::default()),
+        Family::V6 => IpNet::from(Ipv6Net::default()),
+    }
 }
 
 /// Whether an entry has more words than its own: `-p tcp -m comment --comment … -m multiport

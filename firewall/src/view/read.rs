@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::packet::Gate;
 use super::{View, lines, native, ports};
 use crate::deadline::Deadline;
 use crate::iptables::{Tool, Variant};
@@ -72,12 +73,13 @@ impl View {
         }
         let is_printed = |family: &str, table: &str, chain: &str| {
             let is = |(of, name): &Printed| nft_family(*of) == family && *name == table;
-            chain == lines::ENTRANCE && printed.iter().any(is)
+            matches!(chain, lines::ENTRANCE | lines::EXIT) && printed.iter().any(is)
         };
+        let is_native = |family: &str, table: &str, chain: &str| !is_printed(family, table, chain);
         self.gates
-            .extend(native::gates(socket, |family, table, chain| {
-                !is_printed(family, table, chain)
-            })?);
+            .extend(native::gates(socket, native::FORWARD, is_native)?);
+        let exits = native::gates(socket, native::POSTROUTING, is_native)?;
+        self.exits.extend(exits.into_iter().map(Gate::of_unmarked));
         for family in Family::ALL {
             self.services |= is_there(socket, family, SERVICES_TABLE)?;
         }
@@ -104,9 +106,12 @@ impl View {
     /// Takes what `iptables -S` has printed.
     pub(super) fn add_table(&mut self, family: Family, program: &str, table: &str, text: &str) {
         if table != "nat" {
-            self.gates.extend(lines::gate(family, program, table, text));
+            let place = (table, lines::ENTRANCE);
+            self.gates.extend(lines::gate(family, program, place, text));
             return;
         }
+        let exit = lines::gate(family, program, (table, lines::EXIT), text);
+        self.exits.extend(exit.map(Gate::of_unmarked));
         let listing = Listing::parse(text);
         self.services |= listing.has_chain(SERVICES);
         self.ports.extend(ports::of_iptables(&listing));

@@ -2,7 +2,7 @@
 
 use firewall::Backend::{Iptables, Nftables};
 use firewall::hostport::{self, Protocol};
-use firewall::view::{Packet, View, shadowed};
+use firewall::view::{Exit, Packet, View, shadowed};
 use firewall::{Backend, Owner, masquerade};
 
 use crate::common::{
@@ -104,7 +104,7 @@ fn the_forward_chain_of_either_variant_and_family() {
 }
 
 /// Rules in a chain `c` of a table `inet t`, and whether they drop a pod's packet of IPv4 and IPv6.
-const RULESETS: [(&str, [bool; 2]); 24] = [
+const RULESETS: [(&str, [bool; 2]); 26] = [
     ("policy drop", [true, true]),
     ("policy accept", [false, false]),
     ("policy drop; iifname cni0 accept", [false, false]),
@@ -135,7 +135,15 @@ const RULESETS: [(&str, [bool; 2]); 24] = [
     ),
     (
         "policy drop; ct state vmap { established : accept, invalid : drop }",
-        [false, false],
+        [true, true],
+    ),
+    (
+        "policy drop; ct state vmap { established : accept, new : jump other }",
+        [true, true],
+    ),
+    (
+        "policy drop; ip saddr vmap { 10.1.2.2 : accept }",
+        [false, true],
     ),
     ("policy drop; tcp dport 80 accept", [false, false]),
     ("policy drop; meta mark 1 accept", [false, false]),
@@ -344,6 +352,59 @@ fn a_proxy_that_uses_nftables_is_noticed() {
             assert!(!View::read().services);
             run("nft", &["add", "table", "ip", "kube-proxy"], "");
             assert!(View::read().services);
+        }
+    });
+}
+
+#[test]
+fn what_leaves_is_masqueraded_by_the_rule_of_either_backend() {
+    in_namespace(|| {
+        for backend in [Iptables, Nftables] {
+            let addresses = nets(&["10.1.2.2/24", "fd00::2/64"]);
+            masquerade::add(backend, owner("one"), &addresses).unwrap();
+            // Its mark must not make everything unsure.
+            host_ports(backend, "one", "10.1.2.2/24", "");
+            let view = View::read();
+            for ipv6 in [false, true] {
+                let mut packet = out(ipv6);
+                let exit = view.exit(&packet);
+                let Exit::Masqueraded(by) = &exit else {
+                    panic!("{backend} {ipv6}: {exit:?}");
+                };
+                assert!(
+                    by.contains(&backend.to_string()) || by.contains("tables"),
+                    "{by}"
+                );
+                // Within the pod's own network nothing is.
+                packet.destination = addresses[usize::from(ipv6)].network();
+                let exit = view.exit(&packet);
+                assert!(matches!(exit, Exit::Kept(_)), "{backend} {ipv6}: {exit:?}");
+                // Another pod has no rule.
+                packet.source = addresses[usize::from(ipv6)].broadcast();
+                assert_eq!(view.exit(&packet), Exit::Kept(None), "{backend} {ipv6}");
+            }
+            masquerade::delete(owner("one"), &addresses, false).unwrap();
+            hostport::delete(owner("one"), &addresses, false).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_host_port_says_from_where_it_is_masqueraded() {
+    in_namespace(|| {
+        for backend in [Iptables, Nftables] {
+            for (address, expected) in [
+                ("10.1.2.2/24", vec!["10.1.2.0/24", "127.0.0.1/32"]),
+                ("fd00::2/64", vec!["fd00::/64"]),
+            ] {
+                host_ports(backend, "one", address, "");
+                let view = View::read();
+                assert_eq!(view.ports.len(), 2);
+                for port in &view.ports {
+                    assert_eq!(port.masquerades, nets(&expected), "{backend} {port:?}");
+                }
+                hostport::delete(owner("one"), &nets(&[address]), false).unwrap();
+            }
         }
     });
 }

@@ -52,6 +52,7 @@ pub fn forwarding(host_port: u16, target: &str, host_ip: Option<&str>) -> Forwar
         comment: format!("dnat to {target}"),
         backend: Backend::Iptables,
         conditional: false,
+        masquerades: Vec::new(),
     }
 }
 
