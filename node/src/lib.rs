@@ -16,6 +16,7 @@ mod node;
 mod read;
 pub mod routes;
 mod site;
+pub mod trace;
 mod way;
 mod whose;
 

@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, doctor, garbage, lint, table, taints};
+use crate::{demo, doctor, garbage, lint, table, taints, trace};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -60,6 +60,8 @@ enum Command {
     Taints(taints::Asked),
     /// Find what is wrong with this node's pod network, and the command that mends it
     Doctor(doctor::Asked),
+    /// Show the path of a pod's packets, both ways, hop by hop
+    Trace(trace::Asked),
     /// Show the whole chain at work in namespaces of its own
     Demo(demo::Options),
 }
@@ -165,6 +167,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Taints(asked) => return taints::run(asked),
         Command::Doctor(asked) => return doctor::run(asked),
         Command::Lint(asked) => return lint::run(asked),
+        Command::Trace(asked) => return trace::run(asked),
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
@@ -243,6 +246,10 @@ mod tests {
             ),
             ("doctor --peer b", false),
             ("doctor --yes", false),
+            ("trace 10.244.0.2 --to [fd00::1]:80/udp --output json", true),
+            ("trace pod -f cluster.yaml --for a --cache-dir d", true),
+            ("trace pod --to 10.244.0.2/24", false),
+            ("trace", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),

@@ -17,6 +17,7 @@ mod routes;
 mod table;
 mod taints;
 mod target;
+mod trace;
 
 use std::process::ExitCode;
 

@@ -63,7 +63,7 @@ pub struct Asked {
 /// # Errors
 /// The cluster is wrong, or this machine is none of its nodes.
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
-    let site = site(asked)?;
+    let site = routes::site_if_told(&asked.cluster, &asked.node)?;
     let places = asked.folders.of_node();
     let mut node = Node::read(&places);
     let mut fixed = Vec::new();
@@ -89,19 +89,4 @@ pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
 
 fn case<'a>(node: &'a Node, site: Option<&'a Site>) -> Case<'a> {
     Case { node, site }
-}
-
-/// What the plan says of this node, where anybody said what the cluster is.
-fn site(asked: &Asked) -> Result<Option<Site>, Failure> {
-    let document = asked.cluster.document()?;
-    let has = |key: &str| {
-        document
-            .value()
-            .get(key)
-            .is_some_and(|value| *value != serde_json::json!([]))
-    };
-    if asked.cluster.file.is_none() && !has("podSubnet") && !has("nodes") {
-        return Ok(None);
-    }
-    routes::site_of(&document, &asked.node).map(Some)
 }

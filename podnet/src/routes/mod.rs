@@ -155,11 +155,25 @@ pub fn site(cluster: &ClusterArgs, node: &For) -> Result<Site, Failure> {
     site_of(&cluster.document()?, node)
 }
 
-/// The same, of a document.
+/// What the plan says of this node, where anybody said what the cluster is.
 ///
 /// # Errors
 /// The cluster is wrong, or this machine is none of its nodes.
-pub fn site_of(document: &Document, node: &For) -> Result<Site, Failure> {
+pub fn site_if_told(cluster: &ClusterArgs, node: &For) -> Result<Option<Site>, Failure> {
+    let document = cluster.document()?;
+    let has = |key: &str| {
+        document
+            .value()
+            .get(key)
+            .is_some_and(|value| *value != serde_json::json!([]))
+    };
+    if cluster.file.is_none() && !has("podSubnet") && !has("nodes") {
+        return Ok(None);
+    }
+    site_of(&document, node).map(Some)
+}
+
+fn site_of(document: &Document, node: &For) -> Result<Site, Failure> {
     let plan = cluster::make(document, Plan::new)?;
     let name = node.node(&plan.cluster)?;
     let site = Site::new(&plan, &name);
