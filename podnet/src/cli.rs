@@ -12,14 +12,14 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, doctor, garbage, lint, table, taints, trace};
+use crate::{demo, doctor, examples, garbage, lint, shell, table, taints, trace};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
 
 /// Drives, demonstrates and explains a node's CNI chain
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_STATUS)]
+#[command(version, after_help = [examples::ALL, EXIT_STATUS].concat())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -30,27 +30,28 @@ enum Command {
     /// Attach a namespace to a network: call ADD of each plugin, print the last result, cache it
     ///
     /// When a plugin fails, what those before it have made stays until `podnet del`.
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::ADD, EXIT_STATUS].concat())]
     Add(Add),
     /// Compare an attachment, or all, with what ADD made, by CHECK of each plugin
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::CHECK, EXIT_STATUS].concat())]
     Check(Targets),
     /// Remove an attachment, by DEL of each plugin in reverse order; the namespace may be gone
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::DEL, EXIT_STATUS].concat())]
     Del(Target),
     /// Remove what attachments that are no more have left in a network, by GC of each plugin
     ///
     /// An attachment lives when it is in the cache and its namespace is there, or when it is told.
     /// Those in the cache that do not are removed by DEL.
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::GC, EXIT_STATUS].concat())]
     Gc(Gc),
     /// Ask the plugins of a network whether they can serve ADD, by STATUS of each
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::STATUS, EXIT_STATUS].concat())]
     Status(Network),
     /// List the versions of the specification that the plugins of a network speak
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::VERSION, EXIT_STATUS].concat())]
     Version(Version),
     /// Plan a cluster's pod network: ranges, conflists, routes; nothing is touched
+    #[command(after_help = examples::PLAN)]
     Plan(Plans),
     /// Say what becomes of pods' host ports and bandwidth annotations, and what is wrong with conflists
     Lint(lint::Asked),
@@ -63,7 +64,12 @@ enum Command {
     /// Show the path of a pod's packets, both ways, hop by hop
     Trace(trace::Asked),
     /// Show the whole chain at work in namespaces of its own
+    #[command(after_help = examples::DEMO)]
     Demo(demo::Options),
+    /// Print what completes podnet's words in a shell
+    Completions(shell::Completions),
+    /// Print podnet's manual page, or write those of all commands
+    Man(shell::Pages),
 }
 
 #[derive(Debug, Args)]
@@ -168,6 +174,8 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Doctor(asked) => return doctor::run(asked),
         Command::Lint(asked) => return lint::run(asked),
         Command::Trace(asked) => return trace::run(asked),
+        Command::Completions(asked) => shell::completions(asked)?,
+        Command::Man(asked) => shell::man(asked)?,
         Command::Demo(options) => {
             let holds = demo::run(options).map_err(of_demo)?;
             if !holds {
@@ -246,10 +254,6 @@ mod tests {
             ),
             ("doctor --peer b", false),
             ("doctor --yes", false),
-            ("trace 10.244.0.2 --to [fd00::1]:80/udp --output json", true),
-            ("trace pod -f cluster.yaml --for a --cache-dir d", true),
-            ("trace pod --to 10.244.0.2/24", false),
-            ("trace", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),
@@ -265,8 +269,28 @@ mod tests {
             ("add n /run/netns/p --ingress fast", false),
             ("", false),
         ] {
-            let words = std::iter::once("podnet").chain(line.split_whitespace());
-            assert_eq!(Cli::try_parse_from(words).is_ok(), taken, "{line}");
+            assert_eq!(is_taken(line), taken, "{line}");
+        }
+    }
+
+    fn is_taken(line: &str) -> bool {
+        let words = std::iter::once("podnet").chain(line.split_whitespace());
+        Cli::try_parse_from(words).is_ok()
+    }
+
+    #[test]
+    fn what_trace_and_the_shell_take() {
+        for (line, taken) in [
+            ("trace 10.244.0.2 --to [fd00::1]:80/udp --output json", true),
+            ("trace pod -f cluster.yaml --for a --cache-dir d", true),
+            ("trace pod --to 10.244.0.2/24", false),
+            ("trace", false),
+            ("completions fish", true),
+            ("completions", false),
+            ("completions sh", false),
+            ("man --out d", true),
+        ] {
+            assert_eq!(is_taken(line), taken, "{line}");
         }
     }
 }

@@ -10,6 +10,7 @@ use node::{Node, Site};
 use plan::{Document, Plan};
 
 use crate::cluster::{self, ClusterArgs, For};
+use crate::examples;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -41,16 +42,16 @@ pub struct Routes {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List the routes about pods, and what each is to the plan: planned, missing, foreign or stale
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::ROUTES_SHOW, EXIT_STATUS].concat())]
     Show(Asked),
     /// List what differs from the plan: `+` is missing, `-` is to go, `!` is another's or cannot be
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::ROUTES_DIFF, EXIT_STATUS].concat())]
     Diff(Asked),
     /// Add the routes that are missing, and remove those added before that are no longer planned
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::ROUTES_APPLY, EXIT_STATUS].concat())]
     Apply(Apply),
     /// Remove all routes that were added here; this needs no plan
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = [examples::ROUTES_REMOVE, EXIT_STATUS].concat())]
     Remove(Remove),
 }
 
