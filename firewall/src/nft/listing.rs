@@ -8,7 +8,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, DataAttribute, Expressions, Hook as HookAttribute, HookNumber, Immediate,
-    NfTablesMessage, SetElementAttribute, VerdictAttribute,
+    NfTablesMessage, SetElementAttribute, TableAttribute, TableFlags, VerdictAttribute,
 };
 
 use super::message::comment;
@@ -21,6 +21,8 @@ use super::wire::{Object, Socket};
 pub struct Listing {
     /// Whether it is there.
     pub exists: bool,
+    /// Whether no packet comes through any of its chains (`NFT_TABLE_F_DORMANT`).
+    pub dormant: bool,
     /// Those of its chains that were asked for.
     pub chains: Vec<FoundChain>,
     /// Names of those of its sets that were asked for.
@@ -75,6 +77,17 @@ impl FoundRule {
     }
 }
 
+/// Whether no packet comes through any chain of a table.
+pub fn is_dormant(table: &Object) -> bool {
+    let Some(NfTablesMessage::NewTable(message)) = table.decode() else {
+        return false;
+    };
+    let mut attributes = message.attributes.iter();
+    attributes.any(|attribute| {
+        matches!(attribute, TableAttribute::Flags(flags) if flags.contains(TableFlags::Dormant))
+    })
+}
+
 impl Listing {
     /// Reads all of the table that is of interest.
     ///
@@ -113,11 +126,12 @@ impl Listing {
 
     fn without_entries(socket: &mut Socket, table: &Table) -> io::Result<Listing> {
         let name = table.name;
-        if socket.get(&name.get())?.is_none() {
+        let Some(found) = socket.get(&name.get())? else {
             return Ok(Listing::default());
-        }
+        };
         let mut listing = Listing {
             exists: true,
+            dormant: is_dormant(&found),
             rules: rules(socket, name)?,
             ..Listing::default()
         };

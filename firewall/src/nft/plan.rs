@@ -117,6 +117,9 @@ pub fn missing(want: &Want, listing: &Listing, tag: &Tag) -> Option<String> {
     if !listing.exists {
         return Some(format!("table {table} not found"));
     }
+    if listing.dormant {
+        return Some(format!("table {table} is dormant"));
+    }
     let sets = want.table.sets.iter();
     if let Some(set) = sets
         .map(|set| set.name)

@@ -24,7 +24,6 @@ mod tests;
 
 use std::io;
 
-use netlink_packet_netfilter::nftables::{NfTablesMessage, TableAttribute, TableFlags};
 use nix::errno::Errno;
 
 use self::names::Names;
@@ -33,7 +32,7 @@ pub use self::plan::{TABLE, shared};
 use super::listing::{self, Listing};
 use super::tag::Dead;
 use super::verbs::{self, failed};
-use super::wire::{Message, Object, Socket};
+use super::wire::{Message, Socket};
 use crate::{Error, Owner, Result};
 
 /// Whether a filter could be made: asked before ADD changes anything.
@@ -141,12 +140,9 @@ pub fn check(owner: Owner, port: &str, mac: [u8; 6]) -> Result<()> {
     let doing = "nftables: list";
     let want = want(owner, port, mac);
     let mut socket = verbs::open(doing)?;
-    let found = read(&mut socket, &want.whose).map_err(failed(doing))?;
-    let missing = match found {
-        (_, true) => Some(format!("table {TABLE} is dormant")),
-        (listing, false) => want.missing(&listing),
-    };
-    missing.map_or(Ok(()), |text| Err(Error::Missing(text)))
+    let listing = read(&mut socket, &want.whose).map_err(failed(doing))?;
+    want.missing(&listing)
+        .map_or(Ok(()), |text| Err(Error::Missing(text)))
 }
 
 fn want<'a>(owner: Owner, port: &'a str, mac: [u8; 6]) -> Want<'a> {
@@ -194,27 +190,17 @@ fn read_chains(socket: &mut Socket, whose: &Whose) -> io::Result<Listing> {
     Ok(listing)
 }
 
-/// The same with their rules, and whether the table is dormant.
-fn read(socket: &mut Socket, whose: &Whose) -> io::Result<(Listing, bool)> {
+/// The same with their rules.
+fn read(socket: &mut Socket, whose: &Whose) -> io::Result<Listing> {
     let Some(table) = socket.get(&TABLE.get())? else {
-        return Ok((Listing::default(), false));
+        return Ok(Listing::default());
     };
     let mut listing = read_chains(socket, whose)?;
     listing.exists = true;
+    listing.dormant = listing::is_dormant(&table);
     for chain in &listing.chains {
         let rules = listing::rules_in(socket, TABLE, &chain.name)?;
         listing.rules.extend(rules);
     }
-    Ok((listing, is_dormant(&table)))
-}
-
-/// Whether no packet comes through any chain of a table.
-fn is_dormant(table: &Object) -> bool {
-    let Some(NfTablesMessage::NewTable(message)) = table.decode() else {
-        return false;
-    };
-    let mut attributes = message.attributes.iter();
-    attributes.any(|attribute| {
-        matches!(attribute, TableAttribute::Flags(flags) if flags.contains(TableFlags::Dormant))
-    })
+    Ok(listing)
 }

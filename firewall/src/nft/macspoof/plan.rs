@@ -164,6 +164,9 @@ impl Want<'_> {
         if !listing.exists {
             return Some(format!("table {TABLE} not found"));
         }
+        if listing.dormant {
+            return Some(format!("table {TABLE} is dormant"));
+        }
         let names = self.whose.chosen(listing).or(self.whose.names.last())?;
         missing_shared(listing)
             .or_else(|| {

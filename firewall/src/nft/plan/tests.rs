@@ -46,6 +46,7 @@ fn complete(want: &Want, tag: &Tag) -> Listing {
         .map(|own| rule(own.chain, &own.part, &tag.comment));
     Listing {
         exists: true,
+        dormant: false,
         chains: chains
             .iter()
             .map(|chain| FoundChain {

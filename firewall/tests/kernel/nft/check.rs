@@ -82,6 +82,14 @@ fn check_notices_a_chain_set_or_table_that_is_gone_or_another() {
                 noticed(&without, &format!("table{place} not found"));
             }
         }
+        for table in whole.iter().filter(|line| line.starts_with("add table")) {
+            let asleep = format!("{table} {{ flags dormant; }}");
+            let changed: Vec<_> = whole
+                .iter()
+                .map(|line| line.replace(table, &asleep))
+                .collect();
+            noticed(&changed, "dormant");
+        }
         for (hook, other) in [
             (
                 "hook prerouting priority dstnat",
