@@ -70,6 +70,11 @@ fn iptables_that_refuses() {
         for (name, script) in [
             ("all", "echo 'no luck' >&2; exit 1"),
             ("killed", "echo 'no luck' >&2; kill -9 $$"),
+            (
+                "killed-late",
+                "case $0 in *-restore) $real \"$@\"; echo 'no luck' >&2; kill -9 $$;; esac\n\
+                 exec $real \"$@\"",
+            ),
         ] {
             let folder = world.node.folder().join(name);
             let folder = replace_iptables(&folder, script).display().to_string();

@@ -20,7 +20,7 @@ pub enum Error {
         family: Family,
         /// The lines that it was given, as one, shortened; empty where there were none.
         batch: String,
-        /// Exit status.
+        /// Exit status; -1 where a signal ended it.
         status: i64,
         /// What it said, in one line.
         stderr: String,
@@ -88,6 +88,17 @@ impl Error {
         }
     }
 
+    /// Whether rules may have been made all the same: the answer was lost, or the program was
+    /// stopped.
+    pub fn may_have_changed(&self) -> bool {
+        match self {
+            Error::Io { .. } | Error::TimedOut { .. } | Error::TooMuch { .. } => true,
+            Error::Refused { status, .. } => *status < 0,
+            Error::Several(errors) => errors.iter().any(Error::may_have_changed),
+            _ => false,
+        }
+    }
+
     /// Where iptables did not understand what it was given: of which family it was.
     pub fn of_parameters(&self) -> Option<Family> {
         /// `PARAMETER_PROBLEM` of iptables' xtables.h.
@@ -137,6 +148,24 @@ mod tests {
         assert!(!in_part.is_busy() && in_part.may_pass() && busy().may_pass());
         let never = Error::NoTool("iptables");
         assert!(!never.is_busy() && !never.may_pass());
+    }
+
+    #[test]
+    fn what_was_refused_has_changed_nothing_and_what_was_lost_may_have() {
+        let ended = |status| Error::Refused {
+            program: "/sbin/x".to_owned(),
+            family: Family::V4,
+            batch: String::new(),
+            status,
+            stderr: String::new(),
+        };
+        let lost = || Error::Io {
+            command: "nftables: add".to_owned(),
+            source: std::io::ErrorKind::OutOfMemory.into(),
+        };
+        assert!(lost().may_have_changed() && ended(-1).may_have_changed());
+        assert!(!ended(1).may_have_changed() && !Error::NoTool("x").may_have_changed());
+        assert!(Error::Several(vec![ended(1), lost()]).may_have_changed());
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let owner = owner(&attachment);
     let mut undo = Undo::new();
     let added = hostport::add(config.backend, owner, &ports);
+    if added.as_ref().is_err_and(firewall::Error::may_have_changed) {
+        drop(hostport::delete(owner, &addresses, true));
+    }
     let wrong = added
         .as_ref()
         .err()
