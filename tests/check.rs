@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use tests::{Attached, Damage, Family, sh};
+use tests::{Attached, Damage, Family, World, sh, with, with_mounts};
 
 const DUAL: &str = "20-dual-stack.conflist";
 
@@ -447,4 +447,28 @@ fn what_cannot_be_mended() {
             attached.noticed_by("bridge", says).unwrap();
         }
     }
+}
+
+/// What ADD could do without, as nobody may write it, CHECK does not ask for.
+#[test]
+fn sysctls_that_cannot_be_written() {
+    let Some(world) = World::dual_stack("check-sysctls") else {
+        return;
+    };
+    let bridge = &world.configs()[0];
+    let pod = world.node.pod("pod");
+    let read_only = [
+        "mount -o bind /proc/sys /proc/sys".to_owned(),
+        "mount -o remount,ro,bind /proc/sys".to_owned(),
+    ];
+    let call = |command: &str, config: &Value| {
+        let process = with_mounts(&read_only, world.node.bin.join("bridge"));
+        world.node.call_as(process, command, &pod, config, &[])
+    };
+    let added = call("ADD", bridge);
+    let with_result = with(bridge, "prevResult", added.ok());
+    call("CHECK", &with_result).ok();
+    let here = world.node.call("bridge", "CHECK", &pod, &with_result, &[]);
+    here.expect_refused("writable", 101, &["keep_addr_on_down is 0, not 1"]);
+    world.del("bridge", &[with_result], &pod, &[]);
 }

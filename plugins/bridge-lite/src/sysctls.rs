@@ -7,7 +7,7 @@ use cni::{Context, Error};
 pub enum Need {
     /// ADD fails without it, with this message; CHECK compares it.
     Required(String),
-    /// ADD goes on without it, as /proc/sys may be read-only; CHECK compares it.
+    /// ADD goes on without it, as /proc/sys may be read-only; CHECK compares it where it can be set.
     Kept,
     /// ADD goes on without it, and others may change it later.
     Wished,
@@ -120,12 +120,16 @@ impl Sysctl {
         }
         let read = net::sysctl::read(&self.path);
         match read.context(format!("failed to read sysctl {}", self.path))? {
-            Some(value) if value != self.value => Err(Error::check(format!(
-                "sysctl {} is {value}, not {}",
-                self.path, self.value
-            ))),
+            Some(value) if value != self.value && !self.is_out_of_reach() => Err(Error::check(
+                format!("sysctl {} is {value}, not {}", self.path, self.value),
+            )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether ADD has done without it.
+    fn is_out_of_reach(&self) -> bool {
+        self.need == Need::Kept && net::sysctl::check_write(&self.path, self.value).is_err()
     }
 }
 
