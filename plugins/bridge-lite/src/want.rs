@@ -229,10 +229,13 @@ impl<'a> Want<'a> {
             .iter()
             .map(|route| Route {
                 dst: route.dst.trunc(),
-                gateway: route.gw.or_else(|| {
-                    let family = self.gateway(is_ipv6(route.dst));
-                    family.filter(|_| !route.is_on_link())
-                }),
+                gateway: match route.gw {
+                    // To the kernel `0.0.0.0` and `::` are no gateway, and it tells of none.
+                    Some(gateway) => Some(gateway).filter(|it| !it.is_unspecified()),
+                    None => self
+                        .gateway(is_ipv6(route.dst))
+                        .filter(|_| !route.is_on_link()),
+                },
                 index,
                 priority: given(route.priority),
                 table: given(route.table),

@@ -400,3 +400,12 @@ fn layer_2_wants_links_only() {
     assert!(want.pod_routes(2).is_empty());
     assert!(want.pod_sysctls().is_empty());
 }
+
+#[test]
+fn an_unspecified_gateway_is_none() {
+    let config = config();
+    let given = [("0.0.0.0/0", "0.0.0.0"), ("::/0", "::")];
+    let ips = [("10.1.2.3/16", "10.1.0.1"), ("fd00::5/64", "fd00::1")];
+    let want = want(&config, &ips, &given).unwrap();
+    assert_eq!(routes(&want), ["0.0.0.0/0", "::/0"]);
+}
