@@ -68,8 +68,17 @@ impl Document {
     /// # Errors
     /// It is neither YAML nor JSON; a key is repeated; it is nested too deep.
     pub fn parse_all(name: &str, text: &str) -> Result<Vec<Document>, Error> {
-        check_depth(name, text)?;
-        let nodes = MarkedYaml::load_from_str(text).map_err(|error| syntax(name, &error))?;
+        let nodes = match load(text) {
+            Ok(nodes) => nodes,
+            // What JSON can say and YAML cannot, as half of a character.
+            Err(refusal) => {
+                let json = refusal
+                    .may_be_json()
+                    .then(|| Self::without_lines(name, text));
+                let json = json.flatten().map(|document| vec![document]);
+                return json.ok_or_else(|| refusal.at(name));
+            }
+        };
         let documents = nodes.into_iter().map(|node| Document::of(name, &node));
         let with_content = |document: &Result<Document, Error>| !matches!(document, Ok(document) if document.value.is_null());
         documents.filter(with_content).collect()
@@ -90,6 +99,16 @@ impl Document {
             return Err(second.locate(Fault::new("", reason)));
         }
         Ok(document)
+    }
+
+    /// A document of JSON as plugins read it, with the last of a repeated key, and without lines;
+    /// `None` where it is none.
+    pub fn without_lines(name: &str, text: &str) -> Option<Document> {
+        Some(Document {
+            name: name.to_owned(),
+            value: serde_json::from_str(text).ok()?,
+            ..Document::default()
+        })
     }
 
     fn of(name: &str, node: &MarkedYaml<'_>) -> Result<Document, Error> {
@@ -360,12 +379,31 @@ fn of_scalar(scalar: &Scalar<'_>) -> Value {
     }
 }
 
-fn syntax(name: &str, error: &ScanError) -> Error {
-    at(
-        name,
-        error.marker().line(),
-        format!("neither YAML nor JSON: {}", error.info()),
-    )
+/// Why a text is not loaded.
+enum Refusal {
+    /// It is no YAML.
+    Scan(ScanError),
+    /// It is nested too deep at that line.
+    Deep(usize),
+}
+
+impl Refusal {
+    fn may_be_json(&self) -> bool {
+        match self {
+            Refusal::Scan(error) => !error.info().starts_with("duplicated key"),
+            Refusal::Deep(_) => false,
+        }
+    }
+
+    fn at(&self, name: &str) -> Error {
+        match self {
+            Refusal::Scan(error) => {
+                let reason = format!("neither YAML nor JSON: {}", error.info());
+                at(name, error.marker().line(), reason)
+            }
+            Refusal::Deep(line) => at(name, *line, format!("nested deeper than {DEEPEST} times")),
+        }
+    }
 }
 
 fn at(name: &str, line: usize, reason: String) -> Error {
@@ -377,21 +415,20 @@ fn at(name: &str, line: usize, reason: String) -> Error {
 }
 
 /// The loader calls itself for what is nested, so the depth is looked at first.
-fn check_depth(name: &str, text: &str) -> Result<(), Error> {
+fn load(text: &str) -> Result<Vec<MarkedYaml<'_>>, Refusal> {
     let mut depth = 0_usize;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| syntax(name, &error))?;
+        let (event, span) = event.map_err(Refusal::Scan)?;
         match event {
             Event::SequenceStart(..) | Event::MappingStart(..) => depth += 1,
             Event::SequenceEnd | Event::MappingEnd => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > DEEPEST {
-            let reason = format!("nested deeper than {DEEPEST} times");
-            return Err(at(name, span.start.line(), reason));
+            return Err(Refusal::Deep(span.start.line()));
         }
     }
-    Ok(())
+    MarkedYaml::load_from_str(text).map_err(Refusal::Scan)
 }
 
 #[cfg(test)]

@@ -13,7 +13,12 @@ pub use values::{Address, CloudName, Device, NetworkName, NodeName, Range, Taint
 /// The keys of a cluster file. All are optional; what a command needs, it asks for.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "keys of a cluster, as podSubnet"
+)]
 pub struct ClusterKeys {
     /// The range of all pods, or one of each family; it is cut into one for each node.
     pub pod_subnet: List<Range>,
@@ -47,7 +52,11 @@ pub struct ClusterKeys {
 /// The keys of one node.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "keys of a node, as name and address"
+)]
 pub struct NodeKeys {
     /// Its name, as Kubernetes knows it.
     pub name: NodeName,
@@ -66,7 +75,12 @@ pub struct NodeKeys {
 /// What the pod network can do: which plugins are chained, and what the bridge does.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "features, as portMappings: true"
+)]
 // Each is a key of its own in a file that people write.
 #[allow(clippy::struct_excessive_bools)]
 pub struct Features {
@@ -97,7 +111,11 @@ impl Default for Features {
 /// A node that is kept from use until its plugins are there.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "keys of a node that waits, name and taint"
+)]
 pub struct KeptBack {
     /// Its name, as Kubernetes knows it.
     pub name: NodeName,

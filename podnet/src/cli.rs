@@ -208,6 +208,25 @@ mod tests {
     }
 
     #[test]
+    fn what_plans_and_lints_has_examples() {
+        let cli = Cli::command();
+        let of = |name: &str| cli.find_subcommand(name).unwrap();
+        let all = of("plan").get_subcommands();
+        let all: Vec<_> = all.chain([of("taints"), of("lint")]).collect();
+        assert_eq!(all.len(), 9);
+        for command in all {
+            let help = command.get_after_help().unwrap().to_string();
+            let name = command.get_name();
+            assert!(help.starts_with("Examples:\n  "), "{name}: {help}");
+            assert!(
+                help.contains(&format!("podnet plan {name}"))
+                    || help.contains(&format!("podnet {name}"))
+            );
+            assert!(help.contains("Exit status: 0"), "{name}: {help}");
+        }
+    }
+
+    #[test]
     fn what_is_taken_and_what_is_not() {
         for (line, taken) in [
             ("add n /run/netns/p", true),

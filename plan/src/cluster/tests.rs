@@ -156,6 +156,11 @@ fn nodes_that_do_not_go_together_are_refused() {
             "nodes:\n- {name: a, address: 10.0.0.1}\n- {name: b, address: 10.0.0.1}\n",
             "c.yaml:3: nodes[1].address: 10.0.0.1 is the address of a already",
         ),
+        ("nodes:\n- [a]\n", "c.yaml:2: nodes[0]: invalid length"),
+        (
+            "nodes:\n- a\n",
+            "c.yaml:2: nodes[0]: invalid type: string \"a\", expected keys of a node, as name",
+        ),
         (
             "nodes:\n- name: A\n",
             "c.yaml:2: nodes[0].name: \"A\" is no node's name",

@@ -80,6 +80,15 @@ fn errors_have_the_line_and_the_key() {
 }
 
 #[test]
+fn json_that_is_no_yaml() {
+    let text = "{\n\t\"flag\": true, \"nodes\": [{ \"name\": \"\\ud83d\\ude00\\/\" }]\n}";
+    let read: Keys = Document::parse("f", text).unwrap().read().unwrap();
+    assert_eq!(read.nodes[0].name, "\u{1f600}/");
+    let twice = "{\"flag\": true,\n\"flag\": false}";
+    assert!(refusal(twice).starts_with("f.yaml:2: neither YAML nor JSON: duplicated key"));
+}
+
+#[test]
 fn what_is_too_much_is_refused() {
     let deep = "- ".repeat(100_000);
     assert_eq!(refusal(&deep), "f.yaml:1: nested deeper than 64 times");

@@ -22,11 +22,12 @@ pub struct ConfFile {
 impl ConfFile {
     /// Reads a file, whose name is `name`.
     pub fn new(name: &str, raw: &[u8]) -> ConfFile {
-        let document = Document::parse(name, &String::from_utf8_lossy(raw));
+        let text = String::from_utf8_lossy(raw);
+        let document = Document::parse(name, &text).ok();
         ConfFile {
             name: name.to_owned(),
             list: NetworkList::parse(raw.to_vec()).map_err(|error| error.to_string()),
-            document: document.ok(),
+            document: document.or_else(|| Document::without_lines(name, &text)),
         }
     }
 
