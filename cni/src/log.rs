@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde_json::{Map, Value};
 
@@ -159,6 +160,10 @@ fn microseconds(steps: &[(&'static str, Duration)]) -> Value {
         .into()
 }
 
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno as i32)
+}
+
 /// Appends by one write, so that lines of calls at the same time stay whole. Nothing here can block:
 /// not a FIFO that nobody reads, and no lease; and what is no plain file is not written to.
 fn append(file: &Path, line: &str) -> io::Result<()> {
@@ -168,12 +173,18 @@ fn append(file: &Path, line: &str) -> io::Result<()> {
     }
     // Whoever can put a symbolic link there must not choose what root writes to.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY;
-    let mut file = OpenOptions::new()
+    let opened = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
         .custom_flags(flags.bits())
-        .open(file)?;
+        .open(file);
+    let mut file = match opened {
+        Err(error) if is(&error, Errno::ELOOP) => return refuse("it is a symbolic link"),
+        // A FIFO that nobody reads, or a socket.
+        Err(error) if is(&error, Errno::ENXIO) => return refuse("it is no regular file"),
+        opened => opened?,
+    };
     if !file.metadata()?.is_file() {
         return refuse("it is no regular file");
     }
