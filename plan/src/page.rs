@@ -108,6 +108,12 @@ fn table(plan: &Plan) -> String {
     table
 }
 
+/// A number of things that are drawn, which is small.
+#[allow(clippy::cast_precision_loss)] // Exact up to 2^53.
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
 /// A text inside of HTML, also of an attribute.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

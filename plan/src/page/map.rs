@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ipnet::IpNet;
 
 use super::axis::{Axis, WIDTH};
-use super::escape;
+use super::{count, escape};
 use crate::{Node, Plan, PodRange, range};
 
 /// Heights of a drawing.
@@ -242,10 +242,4 @@ fn overlaps<'a>(rows: &[(&'a str, Vec<IpNet>)]) -> Vec<(&'a str, &'a str, IpNet)
         }
     }
     found
-}
-
-/// A small number.
-#[allow(clippy::cast_precision_loss)]
-fn count(number: usize) -> f64 {
-    number as f64
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ipnet::IpNet;
 
 use super::axis::WIDTH;
-use super::escape;
+use super::{count, escape};
 use crate::{Node, Plan, range};
 
 /// How many nodes are drawn; the others are in the table.
@@ -129,10 +129,4 @@ fn lines(plan: &Plan, node: &Node, ranges: &[IpNet]) -> Vec<String> {
         lines.push(format!("pods {range}"));
     }
     lines
-}
-
-/// A small number.
-#[allow(clippy::cast_precision_loss)]
-fn count(number: usize) -> f64 {
-    number as f64
 }
