@@ -1,4 +1,4 @@
-//! Calls as real runtimes make them.
+//! Calls as real runtimes make them, without one. The runtimes themselves: `tests/clients`.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +62,7 @@ fn del_twice(node: &Node, configs: &[Value], pod: &Pod, result: &Value, args: &s
 
 /// A node on which a pod was, and what it holds.
 fn used() -> Option<(Node, Snapshot)> {
-    let node = Node::new("clients")?;
+    let node = Node::new("runtimes")?;
     let ports = json!([{ "hostPort": 7080, "containerPort": 80, "protocol": "tcp" }]);
     let configs = containerd(&node, "1.0.0", Some(json!({ "portMappings": ports })));
     let pod = node.pod("first");
@@ -171,7 +171,7 @@ fn a_namespace_that_is_known_by_its_process() {
 
 #[test]
 fn podman_with_a_static_address_and_mac() {
-    let Some(node) = Node::new("clients") else {
+    let Some(node) = Node::new("runtimes") else {
         return;
     };
     // As `podman network create` writes it, without the plugins that are not ours.
