@@ -21,11 +21,16 @@ PACKAGES     := gcc libc6-dev iptables nftables iproute2 util-linux containernet
 # Opens the pages that podnet writes, for a test to look at them.
 BROWSER      := chromium-headless-shell
 
+# The runtimes that run the plugins in earnest, and what their images are made of.
+CLIENTS      := containerd runc podman busybox-static jq
+# The plugins that they run; ours where this is empty.
+CLIENTS_PLUGINS ?=
+
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test lint browser schema install uninstall clean
+.PHONY: all deps toolchain build demo test test-clients clients lint browser schema install uninstall clean
 
 all: build
 
@@ -77,6 +82,14 @@ browser:
 	        || echo "browser: $(BROWSER) cannot be had; what needs it is skipped"; \
 	fi
 
+define SAY_SKIPPED
+if [[ -s target/skipped ]]; then \
+	    echo "$$(wc -l < target/skipped) skipped:"; sort target/skipped | uniq -c; \
+	else \
+	    echo "nothing skipped"; \
+	fi
+endef
+
 # An ordinary user's tests run in a user namespace, where the kernel allows one.
 test: build browser
 	@rm -f target/skipped; \
@@ -85,12 +98,34 @@ test: build browser
 	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
 	    export CARGO_TARGET_$${host}_RUNNER=$(abspath tests/rootless); \
 	fi; \
-	status=0; cargo test --workspace --locked --no-fail-fast || status=$$?; \
-	if [[ -s target/skipped ]]; then \
-	    echo "$$(wc -l < target/skipped) skipped:"; sort target/skipped | uniq -c; \
-	else \
-	    echo "nothing skipped"; \
+	status=0; cargo test --workspace --exclude clients --locked --no-fail-fast || status=$$?; \
+	$(SAY_SKIPPED); \
+	exit $$status
+
+# What can be had must be there from then on: a test that misses it fails.
+clients:
+	@missing=(); \
+	for package in $(CLIENTS); do \
+	    [[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$package 2>/dev/null)" == installed ]] || missing+=($$package); \
+	done; \
+	if (( $${#missing[@]} )); then \
+	    if [[ $(ROOT) == 0 ]]; then sudo=(); else sudo=(sudo -n); fi; \
+	    echo "clients: installing with apt: $${missing[*]}"; \
+	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"' sh "$${missing[@]}" >/dev/null 2>&1 \
+	        || echo "clients: not all of them can be had; tests of those that are missing are skipped"; \
+	fi
+
+# Containers need root: an ordinary user's tests are run by sudo.
+test-clients: build clients
+	@rm -f target/skipped; \
+	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped) CLIENTS_PLUGINS=$(CLIENTS_PLUGINS); \
+	[[ "$$(dpkg-query -W -f='$${db:Status-Status}\n' $(CLIENTS) 2>/dev/null | grep -cx installed)" != $(words $(CLIENTS)) ]] || export CLIENTS_REQUIRED=1; \
+	if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
 	fi; \
+	status=0; cargo test -p clients --locked --no-fail-fast || status=$$?; \
+	$(SAY_SKIPPED); \
 	exit $$status
 
 lint: deps

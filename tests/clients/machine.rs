@@ -1,0 +1,62 @@
+//! The node on which clients run: what is on it is the test's own, and ends with it.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs::File;
+use std::io::Seek;
+use std::path::Path;
+
+use clients::{Host, Names, SERVER, patiently};
+use serde_json::json;
+
+#[test]
+fn a_node_has_folders_processes_and_a_network_of_its_own() {
+    let Some(host) = Host::new("machine", &["busybox"]) else {
+        return;
+    };
+    host.configure(&json!({ "name": "net", "plugins": [] }));
+    assert_eq!(host.read("ls", &["/etc/cni/net.d"]), "net.conflist");
+    let plugins = host.read("ls", &["/opt/cni/bin"]);
+    for plugin in ["bridge", "portmap", "bandwidth", "host-local"] {
+        for names in Names::all() {
+            let name = names.of(plugin);
+            assert!(plugins.lines().any(|line| line == name), "{name}");
+        }
+    }
+    assert_eq!(host.namespaces(), [""; 0]);
+    host.read("ip", &["netns", "add", "pod"]);
+    assert_eq!(host.namespaces(), ["pod"]);
+    assert!(!Path::new("/run/netns/pod").exists());
+    host.netns("/run/netns/pod").set_up("lo").unwrap();
+
+    // An orphan is collected by the first process.
+    host.read("sh", &["-c", "(true &) &"]);
+    patiently(|| {
+        let processes = host.read("ps", &["-eo", "stat"]);
+        let undead = processes.lines().any(|line| line.starts_with('Z'));
+        if undead { Err(processes) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn what_runs_on_a_node_ends_with_it() {
+    let Some(host) = Host::new("machine", &["busybox"]) else {
+        return;
+    };
+    let image = SERVER.write(host.folder());
+    assert!(image.is_file());
+    let sleeper = "sleep 1000000 >/dev/null 2>&1 & echo $!";
+    let pid = host.read("sh", &["-c", sleeper]);
+    // The same process, seen from outside, for as long as it is there.
+    let file = host.path(&format!("/proc/{pid}/comm"));
+    let mut process = File::open(file).unwrap();
+    assert_eq!(std::io::read_to_string(&process).unwrap(), "sleep\n");
+    process.rewind().unwrap();
+    let folder = host.folder().to_owned();
+    drop(host);
+    assert!(!folder.exists());
+    assert!(std::io::read_to_string(&process).is_err());
+}

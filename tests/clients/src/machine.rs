@@ -1,0 +1,87 @@
+//! Namespaces that make a node a machine of its own to whatever runs on it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use lab::Namespace;
+
+/// The first process of the machine. It ends when its standard input does, which is when the test
+/// ends, however it ends; and with it the kernel ends all others and undoes their mounts.
+/// `wait` collects the orphans.
+const INIT: &str = r#"
+exec 3<&0
+read -r pid _ </proc/self/stat
+mount -t proc proc /proc
+while [ $# -gt 0 ]; do
+    mkdir -p "$1" "$2"
+    mount --bind "$1" "$2"
+    shift 2
+done
+mkdir -p /run/netns /run/lock
+echo "$pid"
+cat <&3 >/dev/null &
+wait
+"#;
+
+/// A mount and a process namespace beside a node's network namespace. Some folders there are the
+/// test's own, so that runtimes which have one place for their things can run side by side.
+#[derive(Debug)]
+pub struct Machine {
+    init: Child,
+    pid: u32,
+}
+
+impl Machine {
+    /// Starts it in the node's network namespace; `own` are the folders of the test's and the places
+    /// where the machine has them.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn new(node: &Namespace, log: &Path, own: &[(PathBuf, &str)]) -> Machine {
+        let mut unshare = Command::new("unshare");
+        unshare
+            .args(["--mount", "--pid", "--fork", "--kill-child"])
+            .args(["sh", "-ec", INIT, "init"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(log).unwrap());
+        for (folder, place) in own {
+            unshare.arg(folder).arg(place);
+        }
+        let mut init = node.spawn(&mut unshare).unwrap();
+        let mut said = String::new();
+        let mut output = BufReader::new(init.stdout.take().unwrap());
+        output.read_line(&mut said).unwrap();
+        let Ok(pid) = said.trim().parse() else {
+            panic!("no machine: {}", fs::read_to_string(log).unwrap());
+        };
+        Machine { init, pid }
+    }
+
+    /// A command line that runs the program in the machine's mount and process namespaces.
+    pub fn command(&self, program: &str) -> Command {
+        let mut nsenter = Command::new("nsenter");
+        nsenter
+            .args(["--target", &self.pid.to_string()])
+            .args(["--mount", "--pid", "--net", "--wd=/", program]);
+        nsenter
+    }
+
+    /// Where a file of the machine is found from outside.
+    pub fn path(&self, file: impl AsRef<Path>) -> PathBuf {
+        let file = file.as_ref();
+        Path::new("/proc")
+            .join(self.pid.to_string())
+            .join("root")
+            .join(file.strip_prefix("/").unwrap_or(file))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        drop(self.init.stdin.take());
+        let _ = self.init.wait();
+    }
+}
