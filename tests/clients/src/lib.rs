@@ -9,12 +9,14 @@
 // A harness fails as its tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod containerd;
 mod host;
 mod image;
 mod machine;
 mod plugins;
 mod required;
 
+pub use containerd::{CONTAINERD, Containerd};
 pub use host::Host;
 pub use image::{Image, SERVER, SLEEPER};
 pub use plugins::Names;
