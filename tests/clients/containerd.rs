@@ -17,16 +17,16 @@ fn a_container_outlives_a_kill() {
     let images = containerd.ctr(&["-n", "k8s.io", "images", "list", "-q"]);
     assert!(images.contains(SLEEPER.name), "{images}");
     containerd.import(&SERVER, "default");
-    let name = host.name();
-    containerd.ctr(&["run", "--detach", SERVER.name, &name]);
-    running(&containerd, &name);
+    let name = "c1";
+    containerd.ctr(&["run", "--detach", SERVER.name, name]);
+    running(&containerd, name);
     containerd.kill();
     let mut version = containerd.ctr_command();
     version.args(["--timeout", "1s", "version"]);
     let output = host.node.namespace.output(&mut version, b"").unwrap();
     assert!(!output.status.success());
     containerd.restart();
-    running(&containerd, &name);
+    running(&containerd, name);
 }
 
 #[track_caller]

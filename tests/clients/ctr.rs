@@ -36,14 +36,14 @@ fn a_container_that_ends_leaves_nothing() {
         host.configure(&chain(*names, "1.0.0"));
         let containerd = Containerd::start(&host);
         containerd.import(&SERVER, "default");
-        let name = host.name();
+        let name = "c1";
         let run = |script: &str| {
             containerd.ctr(&[
                 "run",
                 "--rm",
                 "--cni",
                 SERVER.name,
-                &name,
+                name,
                 "/bin/sh",
                 "-c",
                 script,

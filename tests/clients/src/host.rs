@@ -46,17 +46,12 @@ impl Host {
         node.cache = folder.join("var");
         plugins::install(&node.bin);
         std::fs::create_dir_all(folder.join("etc/net.d")).unwrap();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         Some(Host {
             outside: node.outside(),
-            machine: Machine::new(&node.namespace, &folder.join("init.log"), &own),
+            machine: Machine::new(name, &node.namespace, &folder.join("init.log"), &own),
             node,
         })
-    }
-
-    /// A name for what others might have too on this machine, as control groups: the test's own.
-    pub fn name(&self) -> String {
-        let name = self.node.folder().file_name().unwrap();
-        name.to_string_lossy().into_owned()
     }
 
     /// A folder for what belongs to this test, at the same path on the node.

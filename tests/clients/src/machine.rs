@@ -7,13 +7,29 @@ use std::process::{Child, Command, Stdio};
 
 use lab::Namespace;
 
+/// Where control groups are: of the second version, or one folder for each controller.
+const GROUPS: &str = "/sys/fs/cgroup";
+
 /// The first process of the machine. It ends when its standard input does, which is when the test
 /// ends, however it ends; and with it the kernel ends all others and undoes their mounts.
-/// `wait` collects the orphans.
+/// `wait` collects the orphans. What a runtime there takes for the roots of the control groups are
+/// groups of the machine's, so that two can have a group of one name, and all are known by theirs.
 const INIT: &str = r#"
 exec 3<&0
 read -r pid _ </proc/self/stat
 mount -t proc proc /proc
+name=$1
+shift
+roots='/sys/fs/cgroup/*'
+test ! -e /sys/fs/cgroup/cgroup.procs || roots=/sys/fs/cgroup
+for root in $roots; do
+    test -e "$root/cgroup.procs" && test ! -L "$root" || continue
+    mkdir "$root/$name"
+    for file in cpuset.cpus cpuset.mems; do
+        test ! -e "$root/$file" || cat "$root/$file" >"$root/$name/$file"
+    done
+    mount --bind "$root/$name" "$root"
+done
 while [ $# -gt 0 ]; do
     mkdir -p "$1" "$2"
     mount --bind "$1" "$2"
@@ -31,19 +47,20 @@ wait
 pub struct Machine {
     init: Child,
     pid: u32,
+    name: String,
 }
 
 impl Machine {
-    /// Starts it in the node's network namespace; `own` are the folders of the test's and the places
+    /// Starts it in the node's network namespace. Its control groups have this name; `own` are the folders of the test's and the places
     /// where the machine has them.
     ///
     /// # Panics
     /// It cannot be made.
-    pub fn new(node: &Namespace, log: &Path, own: &[(PathBuf, &str)]) -> Machine {
+    pub fn new(name: String, node: &Namespace, log: &Path, own: &[(PathBuf, &str)]) -> Machine {
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--mount", "--pid", "--fork", "--kill-child"])
-            .args(["sh", "-ec", INIT, "init"])
+            .args(["sh", "-ec", INIT, "init", &name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(fs::File::create(log).unwrap());
@@ -57,7 +74,7 @@ impl Machine {
         let Ok(pid) = said.trim().parse() else {
             panic!("no machine: {}", fs::read_to_string(log).unwrap());
         };
-        Machine { init, pid }
+        Machine { init, pid, name }
     }
 
     /// A command line that runs the program in the machine's mount and process namespaces.
@@ -83,5 +100,20 @@ impl Drop for Machine {
     fn drop(&mut self) {
         drop(self.init.stdin.take());
         let _ = self.init.wait();
+        let groups = fs::read_dir(GROUPS).into_iter().flatten().flatten();
+        let roots = groups.map(|group| group.path());
+        for root in roots.chain([GROUPS.into()]) {
+            remove_groups(&root.join(&self.name));
+        }
     }
+}
+
+/// Removes a control group and those below it, none of which has a process any more.
+fn remove_groups(group: &Path) {
+    for below in fs::read_dir(group).into_iter().flatten().flatten() {
+        if below.path().is_dir() {
+            remove_groups(&below.path());
+        }
+    }
+    let _ = fs::remove_dir(group);
 }
