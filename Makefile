@@ -21,8 +21,11 @@ PACKAGES     := gcc libc6-dev iptables nftables iproute2 util-linux containernet
 # Opens the pages that podnet writes, for a test to look at them.
 BROWSER      := chromium-headless-shell
 
-# The runtimes that run the plugins in earnest, and what their images are made of.
-CLIENTS      := containerd runc podman busybox-static jq
+# The runtimes that run the plugins in earnest, what their images are made of, and what builds those
+# that are no package.
+CLIENTS      := containerd runc podman busybox-static jq golang-go dpkg-dev
+# Where they are built, once.
+BUILT        := target/clients
 # The plugins that they run; ours where this is empty.
 CLIENTS_PLUGINS ?=
 
@@ -114,6 +117,7 @@ clients:
 	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"' sh "$${missing[@]}" >/dev/null 2>&1 \
 	        || echo "clients: not all of them can be had; tests of those that are missing are skipped"; \
 	fi
+	@tests/clients/build-cnitool $(BUILT)/cnitool || echo "clients: cnitool cannot be built; tests of it are skipped"
 
 # Containers need root: an ordinary user's tests are run by sudo.
 test-clients: build clients
