@@ -7,7 +7,7 @@ MAKEFLAGS    += --no-print-directory
 
 PREFIX       ?= /opt/cni/bin
 DESTDIR      ?=
-PLUGINS      := bridge-lite portmap-lite bandwidth-lite host-local-lite
+PLUGINS      := bridge-lite portmap-lite bandwidth-lite loopback-lite host-local-lite
 BINARIES     := $(PLUGINS) podnet
 # Beside what `install` puts there.
 INSTALLED    := .cni-lite-installed

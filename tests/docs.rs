@@ -17,11 +17,12 @@ fn root() -> PathBuf {
 }
 
 /// The pages with the plugins' keys, by the plugins' names.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("bridge", "bridge.md"),
     ("portmap", "portmap.md"),
     ("bandwidth", "bandwidth.md"),
     ("host-local", "host-local.md"),
+    ("loopback", "loopback.md"),
 ];
 
 /// What is in the tables of `common.md` beside keys of a configuration.

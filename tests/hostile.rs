@@ -48,6 +48,11 @@ fn no_input_makes_bandwidth_panic() {
 }
 
 #[test]
+fn no_input_makes_loopback_panic() {
+    storm("loopback");
+}
+
+#[test]
 fn no_input_makes_host_local_panic() {
     storm("host-local");
 }
@@ -318,6 +323,10 @@ fn good_configs(plugin: &str, node: &Node) -> Vec<Value> {
             json!({ "runtimeConfig": { "bandwidth": {
                 "IngressRate": 1_000_000, "IngressBurst": 4_294_967_295_u64
             } } }),
+        ],
+        "loopback" => vec![
+            json!({}),
+            json!({ "dns": { "nameservers": ["10.96.0.10"] } }),
         ],
         _ => vec![
             json!({ "ipam": ipam(node), "args": { "cni": { "ips": ["10.244.0.9"] } } }),

@@ -14,7 +14,7 @@ use lab::find_tool;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const INSTALLED: &str = ".cni-lite-installed";
-const PLUGINS: [&str; 4] = ["bandwidth", "bridge", "host-local", "portmap"];
+const PLUGINS: [&str; 5] = ["bandwidth", "bridge", "host-local", "loopback", "portmap"];
 
 /// Runs a target of the Makefile without building anything; false, said aloud, where that is not
 /// possible.
@@ -93,9 +93,9 @@ fn with_standard_names_and_away_again() {
 
     // Another's plugin under a standard name is none of ours.
     fs::write(bin.join("portmap"), "another's").unwrap();
-    fs::write(bin.join("loopback"), "another's").unwrap();
+    fs::write(bin.join("ptp"), "another's").unwrap();
     make("uninstall", root.path(), &[]);
-    assert_eq!(files(&bin), ["loopback", "portmap"]);
+    assert_eq!(files(&bin), ["portmap", "ptp"]);
     assert!(!bin.join(INSTALLED).exists());
     make("uninstall", root.path(), &[]);
 }
@@ -164,6 +164,7 @@ fn beside_the_reference_plugins_in_a_folder_of_choice() {
         "bridge",
         "bridge-lite",
         "host-local-lite",
+        "loopback-lite",
         "podnet",
         "portmap-lite",
     ];

@@ -17,7 +17,7 @@ const VERSIONS: [&str; 8] = [
 ];
 /// What `bandwidth` does not speak: a result without interfaces tells it nothing.
 const WITHOUT_INTERFACES: [&str; 3] = ["", "0.1.0", "0.2.0"];
-const PLUGINS: [&str; 4] = ["bridge", "portmap", "bandwidth", "host-local"];
+const PLUGINS: [&str; 5] = ["bridge", "portmap", "bandwidth", "loopback", "host-local"];
 
 /// The configurations of a chain of that version, as far as its plugins speak it.
 fn chain(node: &Node, version: &str) -> Vec<Value> {
@@ -200,7 +200,7 @@ fn a_chained_plugin_hands_on_what_it_was_given() {
         let pod = node.pod(&format!("pod{version}"));
         let bridge = &chain(&node, version)[0];
         let result = node.call("bridge", "ADD", &pod, bridge, &[]).ok().clone();
-        for plugin in ["portmap", "bandwidth"] {
+        for plugin in ["portmap", "bandwidth", "loopback"] {
             if plugin == "bandwidth" && WITHOUT_INTERFACES.contains(&version) {
                 continue;
             }

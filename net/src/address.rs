@@ -128,8 +128,10 @@ impl Netlink {
     }
 }
 
+/// A loopback address is as the kernel makes it itself: of scope host, so that it is never chosen as
+/// the source of what goes elsewhere, and without a broadcast address.
 fn address_message(index: u32, net: IpNet) -> AddressMessage {
-    match net {
+    let mut message = match net {
         IpNet::V4(net) => AddressMessageBuilder::<Ipv4Addr>::new()
             .index(index)
             .address(net.addr(), net.prefix_len())
@@ -138,7 +140,13 @@ fn address_message(index: u32, net: IpNet) -> AddressMessage {
             .index(index)
             .address(net.addr(), net.prefix_len())
             .build(),
+    };
+    if net.addr().is_loopback() {
+        message.header.scope = AddressScope::Host;
+        let is_broadcast = |it: &_| matches!(it, AddressAttribute::Broadcast(_));
+        message.attributes.retain(|it| !is_broadcast(it));
     }
+    message
 }
 
 /// `IFA_LOCAL` is the own address where there is one; `IFA_ADDRESS` then is the peer's.

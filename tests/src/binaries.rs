@@ -4,10 +4,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Names as they are built.
-const PLUGINS: [&str; 4] = [
+const PLUGINS: [&str; 5] = [
     "bridge-lite",
     "portmap-lite",
     "bandwidth-lite",
+    "loopback-lite",
     "host-local-lite",
 ];
 

@@ -62,6 +62,15 @@ impl Netlink {
         self.set(link.build(), format_args!("set link {index} up"))
     }
 
+    /// Equivalent to `ip link set dev INDEX down`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_down(&self, index: u32) -> Result<()> {
+        let link = LinkUnspec::new_with_index(index).down();
+        self.set(link.build(), format_args!("set link {index} down"))
+    }
+
     /// Equivalent to `ip link set dev INDEX master BRIDGE`.
     ///
     /// # Errors

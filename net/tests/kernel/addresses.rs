@@ -3,7 +3,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use net::{Address, Netlink, sysctl};
 
-use crate::{Lab, POD_MAC, run};
+use crate::{Lab, POD_MAC, link, namespaces, run};
 
 fn net(text: &str) -> IpNet {
     text.parse().expect(text)
@@ -70,6 +70,29 @@ fn ipv4_has_its_broadcast_address() {
         let line = "inet 10.244.0.5/24 brd 10.244.0.255 scope global";
         assert!(text.contains(line), "{text}");
     }
+}
+
+#[test]
+fn a_loopback_address_is_as_the_kernel_s_own() {
+    let Some((netns, _)) = namespaces() else {
+        return;
+    };
+    let netlink = Netlink::in_netns(&netns).expect("socket");
+    let lo = link(&netlink, "lo").index;
+    netlink.set_up(lo).expect("up");
+    assert!(link(&netlink, "lo").up);
+    let both = netlink.addresses(lo).expect("list");
+    let told = both.iter().map(|address| address.net.to_string());
+    assert_eq!(told.collect::<Vec<_>>(), ["127.0.0.1/8", "::1/128"]);
+    assert!(both.iter().all(|address| !address.global));
+    for address in &both {
+        let net = address.net;
+        netlink.delete_address(lo, net).expect("delete");
+        netlink.add_address(lo, net, true).expect("add");
+    }
+    assert_eq!(netlink.addresses(lo).expect("list"), both);
+    netlink.set_down(lo).expect("down");
+    assert!(!link(&netlink, "lo").up);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) const LIST: &str =
 pub(super) const COMMON: &str =
     "$schema cniVersion name type capabilities runtimeConfig args prevResult logFile";
 /// Keys of each plugin that the project has.
-pub(super) const PLUGINS: [(&str, &str); 4] = [
+pub(super) const PLUGINS: [(&str, &str); 5] = [
     (
         "bridge",
         "bridge isGateway isDefaultGateway forceAddress ipMasq ipMasqBackend mtu hairpinMode \
@@ -28,6 +28,7 @@ pub(super) const PLUGINS: [(&str, &str); 4] = [
         "bandwidth",
         "ingressRate ingressBurst egressRate egressBurst shapedSubnets unshapedSubnets",
     ),
+    ("loopback", ""),
     (
         "host-local",
         "type ranges subnet rangeStart rangeEnd gateway dataDir resolvConf routes",
@@ -111,7 +112,7 @@ fn each(value: &Value, path: &str, keys: &str, found: &mut Vec<String>) {
 
 /// The keys of an object that are in none of the lists; plugins match without regard to case.
 fn strangers(value: &Value, prefix: &str, known: &[&str]) -> Vec<String> {
-    let mut known = known.iter().flat_map(|keys| keys.split(' '));
+    let mut known = known.iter().flat_map(|keys| keys.split_whitespace());
     let object = value.as_object().into_iter().flatten();
     let known: Vec<&str> = known.by_ref().collect();
     object

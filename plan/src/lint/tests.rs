@@ -287,7 +287,11 @@ fn described(schema: &str, prefix: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_keys_are_those_of_the_schemas() {
-    let words = |keys: &str| keys.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
+    let words = |keys: &str| {
+        keys.split_whitespace()
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
     let mut list = described("conflist", "");
     list.insert("$schema".to_owned());
     assert_eq!(words(keys::LIST), list);

@@ -48,7 +48,13 @@ fn plugins(_: &mut SchemaGenerator) -> Schema {
                 "type": { "$ref": common("type"), "type": "string", "minLength": 1 },
                 "capabilities": { "$ref": common("capabilities") }
             },
-            "allOf": [plugin("bridge"), plugin("portmap"), plugin("bandwidth"), ipam("host-local")]
+            "allOf": [
+                plugin("bridge"),
+                plugin("portmap"),
+                plugin("bandwidth"),
+                plugin("loopback"),
+                ipam("host-local")
+            ]
         }
     })
 }
