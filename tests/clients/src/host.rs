@@ -39,17 +39,15 @@ impl Host {
             ("etc", "/etc/cni"),
             ("opt", "/opt/cni"),
             ("var", "/var/lib/cni"),
-        ]
-        .map(|(name, place)| (folder.join(name), place));
+        ];
         node.bin = folder.join("opt/bin");
         node.data = folder.join("var/networks");
         node.cache = folder.join("var");
         plugins::install(&node.bin);
         std::fs::create_dir_all(folder.join("etc/net.d")).unwrap();
-        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         Some(Host {
             outside: node.outside(),
-            machine: Machine::new(name, &node.namespace, &folder.join("init.log"), &own),
+            machine: Machine::new(&node.namespace, &folder, &own),
             node,
         })
     }

@@ -13,11 +13,15 @@ mod containerd;
 mod host;
 mod image;
 mod machine;
+mod network;
 mod plugins;
+mod podman;
 mod required;
 
 pub use containerd::{CONTAINERD, Containerd};
 pub use host::Host;
 pub use image::{Image, SERVER, SLEEPER};
+pub use network::{chain, fetch};
 pub use plugins::Names;
+pub use podman::{PODMAN, Podman};
 pub use required::{are_here, patiently};

@@ -18,18 +18,32 @@ const INIT: &str = r#"
 exec 3<&0
 read -r pid _ </proc/self/stat
 mount -t proc proc /proc
-name=$1
-shift
-roots='/sys/fs/cgroup/*'
-test ! -e /sys/fs/cgroup/cgroup.procs || roots=/sys/fs/cgroup
-for root in $roots; do
-    test -e "$root/cgroup.procs" && test ! -L "$root" || continue
-    mkdir "$root/$name"
+name=$1 groups=$2
+shift 2
+# Only what is not covered by another mount is understood by every runtime.
+own() {
+    mkdir "$1/$name"
     for file in cpuset.cpus cpuset.mems; do
-        test ! -e "$root/$file" || cat "$root/$file" >"$root/$name/$file"
+        test ! -e "$1/$file" || cat "$1/$file" >"$1/$name/$file"
     done
-    mount --bind "$root/$name" "$root"
-done
+    mkdir -p "$2"
+    mount --bind "$1/$name" "$2"
+}
+if [ -e /sys/fs/cgroup/cgroup.procs ]; then
+    own /sys/fs/cgroup "$groups"
+else
+    mkdir "$groups"
+    mount -t tmpfs tmpfs "$groups"
+    for group in $(ls /sys/fs/cgroup); do
+        if [ -L "/sys/fs/cgroup/$group" ]; then
+            cp -d "/sys/fs/cgroup/$group" "$groups"
+        elif [ -e "/sys/fs/cgroup/$group/cgroup.procs" ]; then
+            own "/sys/fs/cgroup/$group" "$groups/$group"
+        fi
+    done
+fi
+umount -R /sys/fs/cgroup
+mount --move "$groups" /sys/fs/cgroup
 while [ $# -gt 0 ]; do
     mkdir -p "$1" "$2"
     mount --bind "$1" "$2"
@@ -51,21 +65,24 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts it in the node's network namespace. Its control groups have this name; `own` are the folders of the test's and the places
-    /// where the machine has them.
+    /// Starts it in the node's network namespace. `own` are names below the test's folder, and the
+    /// places where the machine has these folders. Its control groups are named after the folder.
     ///
     /// # Panics
     /// It cannot be made.
-    pub fn new(name: String, node: &Namespace, log: &Path, own: &[(PathBuf, &str)]) -> Machine {
+    pub fn new(node: &Namespace, folder: &Path, own: &[(&str, &str)]) -> Machine {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let log = folder.join("init.log");
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--mount", "--pid", "--fork", "--kill-child"])
             .args(["sh", "-ec", INIT, "init", &name])
+            .arg(folder.join("groups"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(fs::File::create(log).unwrap());
-        for (folder, place) in own {
-            unshare.arg(folder).arg(place);
+            .stderr(fs::File::create(&log).unwrap());
+        for (own, place) in own {
+            unshare.arg(folder.join(own)).arg(place);
         }
         let mut init = node.spawn(&mut unshare).unwrap();
         let mut said = String::new();

@@ -1,0 +1,151 @@
+//! podman with its backend that runs plugins: networks that it writes itself, with its bridge, portmap
+//! and host-local served by the plugins under test.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use clients::{Host, Names, PODMAN, Podman, fetch};
+use lab::Snapshot;
+use tests::at;
+
+/// How long what is expected to fail is tried.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// A node on which a container of the network `web` was, and what it holds; for each set of names.
+fn each_used(label: &str, options: &str, test: impl Fn(&Host, &Podman, &Snapshot)) {
+    for names in Names::all() {
+        let Some(host) = Host::new(label, &PODMAN) else {
+            return;
+        };
+        let podman = Podman::new(&host);
+        podman.create_network("web", options, *names);
+        podman.serve("first", "--network web --publish 7080:80");
+        podman.run("rm --force --time 0 first");
+        let before = host.snapshot("web");
+        assert_eq!(before.reservations, [""; 0]);
+        test(&host, &podman, &before);
+    }
+}
+
+/// That nothing is left of any container.
+#[track_caller]
+fn expect_gone(host: &Host, before: &Snapshot) {
+    host.expect_as_before("after the end", before, "web");
+    assert_eq!(host.namespaces(), [""; 0]);
+    let cached = std::fs::read_dir(host.node.cache.join("results")).unwrap();
+    assert_eq!(cached.count(), 0, "cached results");
+}
+
+fn port(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
+}
+
+#[test]
+fn a_published_port_is_reached_from_everywhere() {
+    each_used("ports", "", |host, podman, before| {
+        podman.serve(
+            "w1",
+            "--network web --publish 8080:80 --publish 5353:53/udp --publish 8081:81",
+        );
+        let pod = podman.netns("w1");
+        let own = podman.address("w1", "web");
+        let servers = [
+            pod.serve_udp(port(own, 53)).unwrap(),
+            pod.serve_tcp(port(own, 81)).unwrap(),
+        ];
+        podman.serve("w2", "--network web");
+        let neighbour = podman.netns("w2");
+
+        let [node, _] = host.addresses();
+        let loopback = at("127.0.0.1");
+        let ways = [
+            (&host.outside, node),
+            (&host.node.namespace, node),
+            (&host.node.namespace, loopback),
+            (&neighbour, node),
+            (&pod, node),
+        ];
+        for (from, to) in ways {
+            fetch(from, port(to, 8080));
+            let seen = from.ask_udp(port(to, 5353)).unwrap();
+            assert_eq!(seen.local, port(own, 53));
+        }
+        fetch(&host.node.namespace, port(own, 80));
+        fetch(&neighbour, port(own, 80));
+        // Who asks from outside is known by its own address.
+        let seen = host.outside.ask_tcp(port(node, 8081)).unwrap();
+        assert_eq!(seen.peer.ip(), at::<IpAddr>("192.0.2.1"));
+        // And who asks outside by the node's.
+        let outside = host.outside.serve_tcp(at("192.0.2.1:0")).unwrap();
+        let seen = pod.ask_tcp(outside.address()).unwrap();
+        assert_eq!(seen.peer.ip(), node);
+
+        drop((servers, pod, neighbour));
+        podman.run("rm --force --time 0 w1 w2");
+        let closed = host.outside.ask_tcp_within(port(node, 8080), SHORT);
+        assert!(closed.is_err(), "{closed:?}");
+        expect_gone(host, before);
+    });
+}
+
+#[test]
+fn a_network_of_both_families() {
+    let options = "--ipv6 --subnet fd00:90::/64 --subnet 10.90.0.0/24";
+    each_used("families", options, |host, podman, before| {
+        podman.serve("w1", "--network web --publish 8080:80");
+        for address in host.addresses() {
+            for from in [&host.outside, &host.node.namespace] {
+                fetch(from, port(address, 8080));
+            }
+        }
+        let pod = podman.netns("w1");
+        for (outside, node) in ["192.0.2.1:0", "[2001:db8::1]:0"]
+            .into_iter()
+            .zip(host.addresses())
+        {
+            let outside = host.outside.serve_tcp(at(outside)).unwrap();
+            let seen = pod.ask_tcp(outside.address()).unwrap();
+            assert_eq!(seen.peer.ip(), node);
+        }
+        drop(pod);
+        podman.run("rm --force --time 0 w1");
+        expect_gone(host, before);
+    });
+}
+
+#[test]
+fn a_fixed_address_and_mac() {
+    each_used("fixed", "--subnet 10.90.0.0/24", |host, podman, before| {
+        let wish = "--network web:ip=10.90.0.77,mac=02:11:22:33:44:55";
+        podman.serve("w1", wish);
+        for _ in 0..2 {
+            let inside = podman.run("exec w1 ip address show dev eth0");
+            assert!(inside.contains("inet 10.90.0.77/24 "), "{inside}");
+            assert!(inside.contains("link/ether 02:11:22:33:44:55 "), "{inside}");
+            fetch(&host.node.namespace, at("10.90.0.77:80"));
+            podman.run("restart --time 0 w1");
+        }
+
+        // An address that is taken is refused, and nothing is left of the attempt.
+        let with_one = host.snapshot("web");
+        let again = podman.output(&format!("run --rm {wish} localhost/server:1"));
+        let said = String::from_utf8_lossy(&again.stderr);
+        assert!(
+            !again.status.success() && said.contains("10.90.0.77"),
+            "{said}"
+        );
+        host.expect_as_before("refused", &with_one, "web");
+
+        podman.run("rm --force --time 0 w1");
+        expect_gone(host, before);
+        podman.serve("w2", wish);
+        fetch(&host.node.namespace, at("10.90.0.77:80"));
+        podman.run("rm --force --time 0 w2");
+        expect_gone(host, before);
+    });
+}
