@@ -1,6 +1,7 @@
 //! Calling a plugin's program, for delegation and for the runtime's side alike.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,33 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Starts `program` with `stdin` and this process's environment with `variables` in it, waits,
-/// and gives what it printed. Its standard error goes to ours.
+/// How a plugin's program is run: by [`Child`], or by someone who watches.
+pub trait Exec: Debug + Send + Sync {
+    /// Runs `program` to its end, with this process's environment with `variables` in it and with
+    /// `stdin` on its standard input.
+    ///
+    /// # Errors
+    /// It cannot be run. That it fails is in its status.
+    fn run(&self, program: &Path, variables: &[(&str, &OsStr)], stdin: &[u8])
+    -> io::Result<Output>;
+}
+
+/// A child process of the calling thread, in its network namespace.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Child;
+
+impl Exec for Child {
+    fn run(
+        &self,
+        program: &Path,
+        variables: &[(&str, &OsStr)],
+        stdin: &[u8],
+    ) -> io::Result<Output> {
+        start(program, variables, stdin)
+    }
+}
+
+/// Runs `program` by a [`Child`], and gives what it printed. Its standard error goes to ours.
 ///
 /// # Errors
 /// The error object that the program printed, unchanged; code 100 where it gave none.
@@ -58,7 +84,20 @@ pub(crate) fn call(
     variables: &[(&str, &OsStr)],
     stdin: &[u8],
 ) -> Result<Vec<u8>, Error> {
-    let output = start(program, variables, stdin).map_err(|error| {
+    call_by(&Child, program, variables, stdin)
+}
+
+/// As [`call`], however it is run.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn call_by(
+    exec: &(impl Exec + ?Sized),
+    program: &Path,
+    variables: &[(&str, &OsStr)],
+    stdin: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let output = exec.run(program, variables, stdin).map_err(|error| {
         Error::system(format!("cannot run plugin {}: {error}", program.display()))
     })?;
     // Nobody is left to tell where our own standard error is broken.

@@ -11,12 +11,14 @@ mod list;
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{AddResult, Attachment, Command, Error, Version, code, env, exec, json};
 
+pub use crate::exec::{Child, Exec};
 pub use list::{NetworkList, keys_of};
 
 /// Where runtimes cache results unless told otherwise.
@@ -29,6 +31,8 @@ pub struct Runtime {
     pub path: Vec<PathBuf>,
     /// The cache; results are files in its folder `results`.
     pub cache: PathBuf,
+    /// How plugins are run.
+    pub exec: Arc<dyn Exec>,
 }
 
 /// One attachment as a runtime asks for it.
@@ -115,6 +119,15 @@ pub fn parse_args(text: &str) -> Result<Vec<(String, String)>, Error> {
 }
 
 impl Runtime {
+    /// One that runs plugins as children.
+    pub fn new(path: Vec<PathBuf>, cache: PathBuf) -> Runtime {
+        Runtime {
+            path,
+            cache,
+            exec: Arc::new(Child),
+        }
+    }
+
     /// Calls ADD of each plugin in order, hands each one's result to the next, and caches the
     /// last. What a chain that fails half-way has made stays until [`Runtime::del`].
     ///
@@ -319,7 +332,7 @@ impl Runtime {
             ("CNI_ARGS", args.as_ref()),
             ("CNI_PATH", path.as_os_str()),
         ];
-        exec::call(&program, &variables, config)
+        exec::call_by(&*self.exec, &program, &variables, config)
     }
 }
 

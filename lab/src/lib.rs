@@ -10,6 +10,7 @@
 mod error;
 mod icmp;
 mod namespace;
+mod plugins;
 mod probe;
 mod process;
 pub mod rootless;
@@ -18,16 +19,19 @@ mod server;
 mod skip;
 mod snapshot;
 mod throughput;
+mod tools;
 mod whole;
 mod wire;
 
 pub use error::{Error, Result};
 pub use namespace::Namespace;
+pub use plugins::link_plugins;
 pub use probe::{DEADLINE, UdpClient};
 pub use process::find_tool;
 pub use server::{Server, Sighting};
 pub use skip::skip;
 pub use snapshot::Snapshot;
 pub use throughput::{Window, throughput, throughput_with};
+pub use tools::iptables_path;
 pub use whole::{Lab, supported, sweep};
 pub use wire::{End, connect};

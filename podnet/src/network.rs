@@ -66,12 +66,9 @@ impl Folders {
     }
 
     fn runtime(&self) -> Runtime {
-        Runtime {
-            path: std::env::split_paths(or_default(&self.cni_path, PLUGIN_DIR))
-                .filter(|folder| !folder.as_os_str().is_empty())
-                .collect(),
-            cache: self.cache_dir.clone(),
-        }
+        let path = std::env::split_paths(or_default(&self.cni_path, PLUGIN_DIR))
+            .filter(|folder| !folder.as_os_str().is_empty());
+        Runtime::new(path.collect(), self.cache_dir.clone())
     }
 }
 

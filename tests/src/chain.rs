@@ -91,10 +91,7 @@ impl Node {
 
     /// A runtime with this node's plugins and a cache of its own.
     pub fn runtime(&self) -> Runtime {
-        Runtime {
-            path: vec![self.bin.clone()],
-            cache: self.cache.clone(),
-        }
+        Runtime::new(vec![self.bin.clone()], self.cache.clone())
     }
 }
 

@@ -1,7 +1,5 @@
 //! The reference plugins, to be called beside ours on nodes that are alike.
 
-use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -35,12 +33,11 @@ impl Plugins<'_> {
     }
 
     fn of_folder<'a>(node: &'a Node, folder: PathBuf, variant: &str) -> Plugins<'a> {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let tools = choose_iptables(&node.folder().join(variant), variant);
+        let path = lab::iptables_path(&node.folder().join(variant), variant).unwrap();
         Plugins {
             node,
             folder,
-            path: format!("{}:{path}", tools.display()),
+            path: path.into_string().unwrap(),
         }
     }
 
@@ -120,17 +117,4 @@ pub fn reference_variants() -> Vec<&'static str> {
         found
     };
     ["nft", "legacy"].into_iter().filter(there).collect()
-}
-
-/// Fills a folder for `PATH` in which the plain names are of the variant.
-fn choose_iptables(folder: &Path, variant: &str) -> PathBuf {
-    if fs::create_dir(folder).is_ok() {
-        for family in ["iptables", "ip6tables"] {
-            for verb in ["", "-save", "-restore"] {
-                let program = lab::find_tool(&format!("{family}-{variant}{verb}")).unwrap();
-                symlink(program, folder.join(format!("{family}{verb}"))).unwrap();
-            }
-        }
-    }
-    folder.to_owned()
 }

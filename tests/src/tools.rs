@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::iter;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,19 +49,9 @@ pub fn with_mounts(lines: &[String], program: impl AsRef<Path>) -> Command {
 /// # Panics
 /// The folder cannot be written.
 pub fn legacy_path(folder: &Path) -> Option<OsString> {
-    let tool = lab::find_tool("iptables-legacy")?.canonicalize().ok()?;
-    if fs::read("/proc/net/ip_tables_names").is_err() {
-        return None;
-    }
-    fs::create_dir_all(folder).unwrap();
-    for family in ["iptables", "ip6tables"] {
-        for verb in ["", "-restore", "-save"] {
-            symlink(&tool, folder.join(format!("{family}{verb}"))).unwrap();
-        }
-    }
-    let own = std::env::var_os("PATH").unwrap_or_default();
-    let others = std::env::split_paths(&own);
-    std::env::join_paths(iter::once(folder.to_owned()).chain(others)).ok()
+    lab::find_tool("iptables-legacy")?;
+    fs::read("/proc/net/ip_tables_names").ok()?;
+    Some(lab::iptables_path(folder, "legacy").unwrap())
 }
 
 /// Fills `folder` with scripts in place of iptables and what belongs to it, of both families.

@@ -29,10 +29,8 @@ impl Fixture {
     fn new() -> Self {
         let (folder, first) = script("first", PLUGIN);
         fs::copy(first, folder.path().join("second")).unwrap();
-        let runtime = Runtime {
-            path: vec![folder.path().to_owned()],
-            cache: folder.path().join("cache"),
-        };
+        let path = vec![folder.path().to_owned()];
+        let runtime = Runtime::new(path, folder.path().join("cache"));
         Fixture { folder, runtime }
     }
 

@@ -49,10 +49,7 @@ mod tests {
         write("good", answer, 0o755);
         write("closed", answer, 0o644);
         write("bad", "#!/bin/sh\nexit 3\n", 0o755);
-        let runtime = Runtime {
-            path: vec![folder.path().to_owned()],
-            cache: PathBuf::new(),
-        };
+        let runtime = Runtime::new(vec![folder.path().to_owned()], PathBuf::new());
         let program = |kind| program(&runtime, kind);
         assert_eq!(program("good").versions, Ok(vec!["1.0.0".to_owned()]));
         assert!(program("closed").file.is_some() && program("closed").versions.is_err());

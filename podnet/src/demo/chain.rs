@@ -1,7 +1,6 @@
 //! The chain as a runtime calls it, with its store, its cache and its plugins below one folder.
 
 use std::net::IpAddr;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use cni::AddResult;
@@ -40,15 +39,13 @@ impl Chain {
         let mut conflist: Value = serde_json::from_str(conflist)
             .map_err(|error| format!("the conflist is not JSON: {error}"))?;
         let bin = folder.join("bin");
-        let plugins = link_plugins(&conflist, path, &bin)?;
+        let plugins = lab::link_plugins(&kinds(&conflist), path, &bin)
+            .map_err(|error| format!("{error} (--cni-path)"))?;
         let networks = folder.join("networks");
         redirect_store(&mut conflist, &networks);
         let list = NetworkList::parse(conflist.to_string().into_bytes())?;
         Ok(Chain {
-            runtime: Runtime {
-                path: vec![bin],
-                cache: folder.join("cache"),
-            },
+            runtime: Runtime::new(vec![bin], folder.join("cache")),
             store: networks.join(&list.name),
             list,
             plugins,
@@ -131,45 +128,6 @@ fn kinds(conflist: &Value) -> Vec<&str> {
     kinds
 }
 
-/// The program that is to serve as `kind`: `KIND-lite` if it is there, else `KIND`.
-fn find_plugin(kind: &str, path: &[PathBuf]) -> Outcome<PathBuf> {
-    let base = kind.strip_suffix("-lite").unwrap_or(kind);
-    let names = [format!("{base}-lite"), base.to_owned()];
-    let mut files = names
-        .iter()
-        .flat_map(|name| path.iter().map(move |folder| folder.join(name)));
-    let file = files.find(|file| file.is_file()).ok_or_else(|| {
-        let path: Vec<_> = path
-            .iter()
-            .map(|folder| folder.display().to_string())
-            .collect();
-        format!(
-            "neither {} in {} (--cni-path)",
-            names.join(" nor "),
-            path.join(":")
-        )
-    })?;
-    Ok(file.canonicalize()?)
-}
-
-/// Links each plugin that the conflist calls into `bin`; returns the programs' names.
-fn link_plugins(conflist: &Value, path: &[PathBuf], bin: &Path) -> Outcome<Vec<String>> {
-    std::fs::create_dir_all(bin)?;
-    let mut names = Vec::new();
-    for kind in kinds(conflist) {
-        let file = find_plugin(kind, path)?;
-        let link = bin.join(kind);
-        if !link.exists() {
-            symlink(&file, link)?;
-            names.extend(
-                file.file_name()
-                    .map(|name| name.to_string_lossy().into_owned()),
-            );
-        }
-    }
-    Ok(names)
-}
-
 /// Lets every IPAM plugin of the conflist keep its reservations below `folder`.
 fn redirect_store(conflist: &mut Value, folder: &Path) {
     for plugin in conflist["plugins"].as_array_mut().into_iter().flatten() {
@@ -197,42 +155,5 @@ mod tests {
             .unwrap()
             .shift_remove("dataDir");
         assert_eq!(changed, conflist());
-    }
-
-    #[test]
-    fn plugins_are_linked_under_the_names_that_are_called() {
-        let lab = lab::Lab::new("link").unwrap();
-        let built = lab.folder().join("built");
-        std::fs::create_dir(&built).unwrap();
-        for name in [
-            "bridge",
-            "bridge-lite",
-            "portmap-lite",
-            "bandwidth-lite",
-            "host-local",
-        ] {
-            std::fs::write(built.join(name), name).unwrap();
-        }
-        let bin = lab.folder().join("bin");
-        let names = link_plugins(&conflist(), &[built], &bin).unwrap();
-        assert_eq!(
-            names,
-            [
-                "bridge-lite",
-                "host-local",
-                "portmap-lite",
-                "bandwidth-lite"
-            ]
-        );
-        assert_eq!(
-            std::fs::read_to_string(bin.join("bridge")).unwrap(),
-            "bridge-lite"
-        );
-
-        let error = find_plugin("bridge-lite", &["/none".into()]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "neither bridge-lite nor bridge in /none (--cni-path)"
-        );
     }
 }
