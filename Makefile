@@ -13,6 +13,8 @@ BINARIES     := $(PLUGINS) podnet
 INSTALLED    := .cni-lite-installed
 # Where `build` leaves the binaries, whatever the target they were built for.
 BIN          := target/bin
+# Options of the benchmark.
+BENCH        ?=
 
 # What apt must bring: a linker for cargo, the tools that plugins and tests run, and the reference
 # plugins that one test compares with.
@@ -33,7 +35,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients clients lint browser schema install uninstall clean
+.PHONY: all deps toolchain build demo test test-clients clients bench lint browser schema install uninstall clean
 
 all: build
 
@@ -131,6 +133,11 @@ test-clients: build clients
 	status=0; cargo test -p clients --locked --no-fail-fast || status=$$?; \
 	$(SAY_SKIPPED); \
 	exit $$status
+
+# Beside the reference plugins. BENCH="--only chain --json FILE" gives it options; see `target/release/bench --help`.
+bench: build
+	cargo build --release --locked -p benches
+	@target/release/bench --ours $(BIN) $(BENCH)
 
 lint: deps
 	cargo fmt --all --check

@@ -3,7 +3,7 @@
 //! A [`Lab`] owns a folder and any number of [`Namespace`]s below `/run/netns`, so that
 //! `ip netns exec` reaches them, and removes all of it when it is dropped. [`connect`] joins two of
 //! them with a veth pair; a [`Server`] in one tells a probe in another how its packets arrived;
-//! [`throughput`] measures what passes between two; a [`Snapshot`] is what a node holds, to be
+//! [`throughput`] measures what passes between two; [`trace`] watches a program at its system calls; a [`Snapshot`] is what a node holds, to be
 //! compared before and after. Everything has a deadline, and nothing touches the machine's own
 //! network.
 
@@ -20,12 +20,13 @@ mod skip;
 mod snapshot;
 mod throughput;
 mod tools;
+pub mod trace;
 mod whole;
 mod wire;
 
 pub use error::{Error, Result};
 pub use namespace::Namespace;
-pub use plugins::link_plugins;
+pub use plugins::{find_plugin, link_plugins};
 pub use probe::{DEADLINE, UdpClient};
 pub use process::find_tool;
 pub use server::{Server, Sighting};

@@ -16,7 +16,7 @@ pub fn link_plugins(kinds: &[&str], path: &[PathBuf], bin: &Path) -> Result<Vec<
     fs::create_dir_all(bin).doing(format!("make folder {}", bin.display()))?;
     let mut names = Vec::new();
     for kind in kinds {
-        let file = find(kind, path)?;
+        let file = find_plugin(kind, path)?;
         let link = bin.join(kind);
         if !link.exists() {
             symlink(&file, &link).doing(format!("link {}", link.display()))?;
@@ -27,7 +27,11 @@ pub fn link_plugins(kinds: &[&str], path: &[PathBuf], bin: &Path) -> Result<Vec<
     Ok(names)
 }
 
-fn find(kind: &str, path: &[PathBuf]) -> Result<PathBuf> {
+/// The program that is to serve as `kind`: `KIND-lite` if a folder of `path` has it, else `KIND`.
+///
+/// # Errors
+/// There is neither.
+pub fn find_plugin(kind: &str, path: &[PathBuf]) -> Result<PathBuf> {
     let base = kind.strip_suffix("-lite").unwrap_or(kind);
     let names = [format!("{base}-lite"), base.to_owned()];
     let mut files = names
@@ -80,7 +84,7 @@ mod tests {
         let linked = fs::read_to_string(bin.join("bridge")).unwrap();
         assert_eq!(linked, "bridge-lite");
 
-        let error = find("bridge-lite", &["/none".into()]).unwrap_err();
+        let error = find_plugin("bridge-lite", &["/none".into()]).unwrap_err();
         assert_eq!(error.to_string(), "neither bridge-lite nor bridge in /none");
     }
 }

@@ -97,7 +97,7 @@ fn finish(mut child: Child, input: &[u8], patience: Duration) -> io::Result<Outp
 }
 
 /// Reads to the end in a thread of its own.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+pub(crate) fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut all = Vec::new();

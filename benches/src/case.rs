@@ -1,0 +1,50 @@
+//! What can be measured.
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// What is measured, under the name that `--only` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Case {
+    /// The whole chain and each of its plugins, one pod at a time
+    Chain,
+    /// Eight pods at once
+    AtOnce,
+    /// One pod more, with 0, 100, 250 and 1,000 pods on the node
+    Pods,
+    /// host-local alone, with 0, 1,000, 10,000 and 60,000 reservations
+    Store,
+    /// One pod with 1, 15, 100 and 1,000 host ports
+    Ports,
+    /// GC, with nothing to remove and with an attachment that is gone
+    Gc,
+    /// Sizes of the binaries
+    Sizes,
+}
+
+impl Case {
+    /// In the order in which they are measured.
+    pub const ALL: [Case; 7] = [
+        Case::Chain,
+        Case::AtOnce,
+        Case::Pods,
+        Case::Store,
+        Case::Ports,
+        Case::Gc,
+        Case::Sizes,
+    ];
+
+    /// What stands above its rows.
+    pub fn title(self) -> &'static str {
+        match self {
+            Case::Chain => "One pod at a time",
+            Case::AtOnce => "Eight pods at once",
+            Case::Pods => "One pod more, when so many are on the node, each with a host port",
+            Case::Store => "host-local alone, with so many reservations",
+            Case::Ports => "One pod with so many host ports",
+            Case::Gc => "GC, with so many attachments",
+            Case::Sizes => "Sizes of the binaries",
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The cases, a file for each.
+
+mod at_once;
+mod chain;
+mod gc;
+mod life;
+mod pods;
+mod ports;
+mod sizes;
+mod store;
+
+use std::path::Path;
+
+use crate::machine::Machine;
+use crate::node::Node;
+use crate::progress::Progress;
+use crate::report::Skipped;
+use crate::{Case, Contender, Options, Outcome, Report, Row, Rules, Side};
+
+/// Where Debian's package `containernetworking-plugins` puts them.
+const REFERENCE: &str = "/usr/lib/cni";
+
+/// Who runs, how long, and what is told meanwhile.
+#[derive(Debug)]
+pub struct Bench {
+    options: Options,
+    machine: Machine,
+    /// The plugins to measure.
+    ours: Contender,
+    /// Those to compare with, where there are any.
+    theirs: Option<Contender>,
+    progress: Progress,
+    skipped: Vec<Skipped>,
+}
+
+impl Bench {
+    /// Looks who is there.
+    ///
+    /// # Errors
+    /// A plugin is missing.
+    pub fn new(options: &Options) -> Outcome<Bench> {
+        let mut bench = Bench {
+            options: options.clone(),
+            machine: Machine::this(),
+            ours: Contender::look(Side::Ours, &options.ours)?,
+            theirs: None,
+            progress: Progress::new(),
+            skipped: Vec::new(),
+        };
+        let reference = Path::new(REFERENCE);
+        match &options.against {
+            Some(folder) => bench.theirs = Some(Contender::look(Side::Theirs, folder)?),
+            None => match Contender::look(Side::Theirs, reference) {
+                Ok(theirs) => bench.theirs = Some(theirs),
+                Err(error) => bench.skip("any other plugins", &error.to_string()),
+            },
+        }
+        Ok(bench)
+    }
+
+    /// Ends with what was measured.
+    pub fn report(self, rows: Vec<Row>) -> Report {
+        self.progress.end();
+        Report {
+            machine: self.machine,
+            contenders: std::iter::once(self.ours).chain(self.theirs).collect(),
+            rows,
+            skipped: self.skipped,
+        }
+    }
+
+    /// Notes what is not measured, and why: the first reason is told.
+    fn skip(&mut self, what: &str, why: &str) {
+        if !self.skipped.iter().any(|skipped| skipped.what == what) {
+            self.skipped.push(Skipped {
+                what: what.to_owned(),
+                why: why.trim().to_owned(),
+            });
+        }
+    }
+
+    fn contenders(&self) -> impl Iterator<Item = &Contender> {
+        std::iter::once(&self.ours).chain(&self.theirs)
+    }
+
+    /// A node without pods for each contender that can make rules in that way; none where this machine
+    /// cannot.
+    fn nodes(&mut self, rules: Rules) -> Outcome<Vec<Node>> {
+        let mut nodes = Vec::new();
+        let mut unable = Vec::new();
+        for contender in self.contenders() {
+            let what = format!("{} by {}", rules.name(), contender.side.name());
+            if !contender.can(rules) {
+                unable.push((what, "these plugins have no such backend".to_owned()));
+                continue;
+            }
+            let node = Node::new(contender, rules).and_then(|node| node.usable().map(|()| node));
+            match node {
+                Ok(node) => nodes.push(node),
+                Err(error) => unable.push((what, error.to_string())),
+            }
+        }
+        unable.iter().for_each(|(what, why)| self.skip(what, why));
+        Ok(nodes)
+    }
+
+    /// The plugins that are to make up a crowd on a node: ours, since theirs would take many minutes
+    /// and the rules by iptables are the same; by nftables each makes its own.
+    fn crowd_maker(&self, node: &Node) -> &Contender {
+        match &self.theirs {
+            Some(theirs) if node.side == Side::Theirs && node.rules == Rules::Nftables => theirs,
+            _ => &self.ours,
+        }
+    }
+
+    /// These numbers, or the first and a small one.
+    fn numbers(&self, usual: &[u32], quick: &[u32]) -> Vec<u32> {
+        let numbers = if self.options.quick { quick } else { usual };
+        numbers.to_vec()
+    }
+}
+
+/// Measures one case.
+///
+/// # Errors
+/// The lab's, or a plugin's.
+pub fn run(case: Case, bench: &mut Bench) -> Outcome<Vec<Row>> {
+    match case {
+        Case::Chain => chain::run(bench),
+        Case::AtOnce => at_once::run(bench),
+        Case::Pods => pods::run(bench),
+        Case::Store => store::run(bench),
+        Case::Ports => ports::run(bench),
+        Case::Gc => gc::run(bench),
+        Case::Sizes => sizes::run(bench),
+    }
+}

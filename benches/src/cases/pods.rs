@@ -1,0 +1,42 @@
+//! One pod more on a node that has many.
+
+use super::Bench;
+use super::life::Life;
+use crate::row::Subject;
+use crate::{Case, Outcome, Row, Rules};
+
+const ROUNDS: u32 = 10;
+
+pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for rules in Rules::ALL {
+        let name = rules.name();
+        let nodes = bench.nodes(rules)?;
+        let mut there = 0;
+        for at in bench.numbers(&[0, 100, 250, 1000], &[0, 3]) {
+            for node in nodes.iter().filter(|_| at > there) {
+                let side = node.side.name();
+                let doing = format!("making {at} pods, {name}, {side}");
+                bench.progress.begin(&doing);
+                node.crowd(there, at, bench.crowd_maker(node))?;
+            }
+            there = at;
+            bench
+                .progress
+                .begin(&format!("one more than {at} pods, {name}"));
+            let life = Life {
+                subject: Subject {
+                    case: Case::Pods,
+                    rules: Some(rules),
+                    at: Some(at),
+                },
+                ports: 1,
+                rounds: ROUNDS,
+                plugins: false,
+            };
+            rows.extend(life.run(bench, &nodes)?);
+        }
+        bench.progress.begin(&format!("removing the pods, {name}"));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,137 @@
+//! Everything is measured once, on small nodes: that it works, and that nothing is missing from the
+//! results. How long anything took is no test's matter.
+
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
+use benches::{Case, Options, Report, Row, Rules, Side, Unit};
+use clap::Parser;
+
+/// The rows that a case must have for each backend and number, in their order.
+const EXPECTED: [(Case, &[&str]); 7] = [
+    (
+        Case::Chain,
+        &[
+            "ADD",
+            "ADD bridge",
+            "ADD portmap",
+            "ADD bandwidth",
+            "CHECK",
+            "CHECK bridge",
+            "CHECK portmap",
+            "CHECK bandwidth",
+            "DEL",
+            "DEL bandwidth",
+            "DEL portmap",
+            "DEL bridge",
+        ],
+    ),
+    (
+        Case::AtOnce,
+        &[
+            "ADD a second",
+            "DEL a second",
+            "ADD p50",
+            "ADD p99",
+            "DEL p50",
+            "DEL p99",
+        ],
+    ),
+    (Case::Pods, &["ADD", "CHECK", "DEL"]),
+    (Case::Store, &["ADD", "CHECK", "DEL"]),
+    (Case::Ports, &["ADD", "CHECK", "DEL"]),
+    (
+        Case::Gc,
+        &[
+            "GC",
+            "GC bridge",
+            "GC portmap",
+            "GC bandwidth",
+            "GC of one",
+            "GC of one bridge",
+            "GC of one portmap",
+            "GC of one bandwidth",
+        ],
+    ),
+    (
+        Case::Sizes,
+        &["bridge", "portmap", "bandwidth", "host-local"],
+    ),
+];
+
+fn quick() -> Option<Report> {
+    if let Err(reason) = lab::supported() {
+        lab::skip(&reason);
+        return None;
+    }
+    let ours = tests::binary_folder();
+    let options = Options::parse_from(["bench", "--quick", "--ours", ours.to_str().unwrap()]);
+    Some(benches::run(&options).unwrap())
+}
+
+/// The rows of a case, split where their subject changes.
+fn groups(report: &Report, case: Case) -> Vec<Vec<&Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    for row in report.rows.iter().filter(|row| row.subject.case == case) {
+        match groups.last_mut() {
+            Some(group) if group[0].subject == row.subject => group.push(row),
+            _ => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// Whether a contender must have a value in a row.
+fn must_have(report: &Report, side: Side, row: &Row) -> bool {
+    let Some(contender) = report.contenders.iter().find(|it| it.side == side) else {
+        return false;
+    };
+    let can = row.subject.rules.is_none_or(|rules| contender.can(rules));
+    // Others may not know GC, and refuse a CHECK of what they have just made.
+    let optional = row.subject.case == Case::Gc || row.what.starts_with("CHECK");
+    can && (side == Side::Ours || !optional)
+}
+
+#[test]
+fn one_round_of_everything() {
+    let Some(report) = quick() else {
+        return;
+    };
+    for (case, expected) in EXPECTED {
+        let groups = groups(&report, case);
+        assert!(!groups.is_empty(), "{case:?}");
+        for group in groups {
+            let what: Vec<_> = group.iter().map(|row| row.what.as_str()).collect();
+            assert_eq!(what, expected, "{:?}", group[0].subject);
+            for row in group {
+                expect_values(&report, row);
+            }
+        }
+    }
+    let with = |rules| {
+        report
+            .rows
+            .iter()
+            .any(|row| row.subject.rules == Some(rules))
+    };
+    assert!(with(Rules::IptablesNft) && with(Rules::Nftables));
+    let text = report.text();
+    assert!(text.contains("One pod at a time\n"), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[track_caller]
+fn expect_values(report: &Report, row: &Row) {
+    for side in [Side::Ours, Side::Theirs] {
+        let values = row.series.get(&side);
+        if must_have(report, side, row) {
+            assert_eq!(values.map(Vec::len), Some(1), "{side:?} {row:?}");
+        }
+        for value in values.into_iter().flatten() {
+            assert!(value.is_finite() && *value > 0.0, "{side:?} {row:?}");
+        }
+    }
+    if row.unit == Unit::Kilobytes {
+        assert!(row.series[&Side::Ours][0] > 100.0, "{row:?}");
+    }
+}
