@@ -16,9 +16,9 @@ BIN          := target/bin
 # Options of the benchmark.
 BENCH        ?=
 
-# What apt must bring: a linker for cargo, the tools that plugins and tests run, and the reference
+# What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and tests run, and the reference
 # plugins that one test compares with.
-PACKAGES     := gcc libc6-dev iptables nftables iproute2 util-linux containernetworking-plugins
+PACKAGES     := gcc libc6-dev protobuf-compiler iptables nftables iproute2 util-linux containernetworking-plugins
 
 # Opens the pages that podnet writes, for a test to look at them.
 BROWSER      := chromium-headless-shell
