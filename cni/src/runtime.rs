@@ -12,6 +12,7 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -60,6 +61,10 @@ pub struct CachedAttachment {
     pub netns: Option<PathBuf>,
     /// The bytes of the list that it was made with.
     pub config: Vec<u8>,
+    /// `CNI_ARGS` of its ADD.
+    pub args: Vec<(String, String)>,
+    /// When it was noted; `None` where the file system does not say.
+    pub noted: Option<SystemTime>,
 }
 
 impl CachedAttachment {
@@ -233,16 +238,32 @@ impl Runtime {
             return Ok(());
         }
         let mut errors = self.del_all_but(list, valid);
-        if list.cni_version >= Version::V1_1_0 {
-            let call = |plugin: &Map<String, Value>| {
-                let input = input::for_gc(list, plugin, valid);
-                let nobody = RuntimeConf::default();
-                self.call(Command::Gc, input::kind(plugin), &input, &nobody)
-                    .map_err(|error| failed(plugin, "gc", error))
-            };
-            errors.extend(list.plugins.iter().filter_map(|plugin| call(plugin).err()));
-        }
+        errors.extend(self.gc_by_plugins(list, valid).err());
         Error::all(errors)
+    }
+
+    /// Calls GC of each plugin, where the list's version has it (1.1.0): what belongs to none of
+    /// `valid` goes, given as container id and interface name. The cache stays as it is. Does nothing
+    /// where the list says `disableGC`.
+    ///
+    /// # Errors
+    /// Those of all calls, once each was made.
+    pub fn gc_by_plugins(
+        &self,
+        list: &NetworkList,
+        valid: &[(String, String)],
+    ) -> Result<(), Error> {
+        if list.disable_gc || list.cni_version < Version::V1_1_0 {
+            return Ok(());
+        }
+        let call = |plugin: &Map<String, Value>| {
+            let input = input::for_gc(list, plugin, valid);
+            let nobody = RuntimeConf::default();
+            self.call(Command::Gc, input::kind(plugin), &input, &nobody)
+                .map_err(|error| failed(plugin, "gc", error))
+        };
+        let errors = list.plugins.iter().filter_map(|plugin| call(plugin).err());
+        Error::all(errors.collect())
     }
 
     /// DEL of each cached attachment of the network that is not valid.

@@ -66,12 +66,21 @@ impl Node {
 impl Network {
     /// Whether an attachment has an address; `None` where the reservations are not known.
     pub fn has_reserved(&self, attachment: &Attachment) -> Option<bool> {
-        let is_it = |one: &Reservation| {
+        let known = self.reservations.is_some();
+        known.then(|| self.reservations_of(attachment).next().is_some())
+    }
+
+    /// The addresses of an attachment. The oldest format does not say of which interface.
+    pub(crate) fn reservations_of(
+        &self,
+        attachment: &Attachment,
+    ) -> impl Iterator<Item = &Reservation> {
+        let of_it = move |one: &&Reservation| {
             let same_interface = |ifname: &String| *ifname == attachment.ifname;
             one.container_id == attachment.container_id
                 && one.ifname.as_ref().is_none_or(same_interface)
         };
-        self.reservations.as_ref().map(|all| all.iter().any(is_it))
+        self.reservations.iter().flatten().filter(of_it)
     }
 
     /// The attachments that have addresses, each once.

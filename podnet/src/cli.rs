@@ -41,7 +41,9 @@ enum Command {
     /// Remove what attachments that are no more have left in a network, by GC of each plugin
     ///
     /// An attachment lives when it is in the cache and its namespace is there, or when it is told.
-    /// Those in the cache that do not are removed by DEL.
+    /// Those in the cache that do not are removed by DEL. With --from-cri a container runtime says
+    /// who lives: then those of its sandboxes do, and what the cache, a reservation or a link names
+    /// beside them is removed by DEL, whatever the version of the network.
     #[command(after_help = [examples::GC, EXIT_STATUS].concat())]
     Gc(Gc),
     /// Ask the plugins of a network whether they can serve ADD, by STATUS of each
@@ -149,9 +151,9 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Del(target) => target::del(target)?,
         Command::Gc(Gc { asked, format }) => garbage::gc(asked, |known| {
             if format.is_table() {
-                say(&table::known(known))
+                say(&table::known(known, asked.is_of_all()))
             } else {
-                say(&cni::pretty(&known.to_json()))
+                say(&cni::pretty(&garbage::to_json(known, asked.is_of_all())))
             }
         })?,
         Command::Status(network) => network::status(network)?,
@@ -243,6 +245,13 @@ mod tests {
                 true,
             ),
             ("gc n --none-valid --cache-dir d", true),
+            ("gc n --from-cri unix:///run/c.sock --grace 0", true),
+            ("gc --all --from-cri unix:///run/c.sock --dry-run", true),
+            ("gc --all", false),
+            ("gc n --all --from-cri unix:///run/c.sock", false),
+            ("gc n --from-cri /run/c.sock", false),
+            ("gc n --grace 0", false),
+            ("gc n --from-cri unix:///c --cri-timeout 0", false),
             ("status n --conf f", true),
             ("version n", true),
             ("version n /run/netns/p --output table", true),

@@ -29,6 +29,8 @@ Examples:
   sudo podnet gc k8nd-pod-network --dry-run
   sudo podnet gc k8nd-pod-network --valid 3f2a9c/eth0 --valid 3f2a9c/net1
   sudo podnet gc k8nd-pod-network --none-valid
+  sudo podnet gc k8nd-pod-network --from-cri unix:///run/containerd/containerd.sock --dry-run
+  sudo podnet gc --all --from-cri unix:///run/containerd/containerd.sock
 
 ";
 

@@ -1,141 +1,113 @@
-//! GC of one network: which attachments live, by the cache and by what is told.
+//! GC: which attachments live, by the cache, by a runtime's list of sandboxes and by what is told; the
+//! others go.
 
-use std::collections::BTreeMap;
+mod known;
+mod listed;
+
 use std::path::Path;
-use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use cni::runtime::CachedAttachment;
-use cni::{Version, is_identifier};
-use serde_json::{Value, json};
+use clap::builder::RangedU64ValueParser;
+use cni::runtime::{CachedAttachment, NetworkList, Runtime, RuntimeConf};
+use cni::{Error, Version, code};
+use cri::{Client, Endpoint, Sandbox};
+use node::Node;
+use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::network::Network;
+use crate::network::Places;
+use known::Entry;
+pub use known::Known;
+use listed::{AllFound, Listed};
 
-/// Which network, and what is known beside the cache.
+/// Which networks, and what is known beside the cache.
 #[derive(Debug, Args)]
 pub struct Collect {
+    /// Name of the network, as its configuration says
+    #[arg(value_name = "NETWORK", required_unless_present = "all")]
+    network: Option<String>,
+    /// Every network that the configurations describe or the cache knows; needs --from-cri
+    #[arg(long, requires = "from_cri", conflicts_with_all = ["network", "conf"])]
+    all: bool,
     #[command(flatten)]
-    network: Network,
-    /// An attachment that lives, beside those in the cache whose namespace is there; may be repeated
+    places: Places,
+    /// The socket of a container runtime, as unix:///run/containerd/containerd.sock: the attachments
+    /// of its sandboxes live, whatever their state; others of its making do not, even where their
+    /// namespace is there
+    #[arg(long, value_name = "ENDPOINT")]
+    from_cri: Option<Endpoint>,
+    /// How long the runtime may take to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "from_cri",
+        value_parser = RangedU64ValueParser::<u64>::new().range(1..=600))]
+    cri_timeout: u64,
+    /// How old an attachment without a sandbox must be to be removed: a runtime lists a sandbox only
+    /// when its network has long been made
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 120,
+        requires = "from_cri"
+    )]
+    grace: u64,
+    /// An attachment that lives, beside those in the cache whose namespace is there, or those of
+    /// sandboxes; may be repeated
     #[arg(long = "valid", value_name = "ID/IFNAME")]
     valid: Vec<Entry>,
-    /// Only say which attachments live, and which of the cache's do not and would be removed by DEL;
-    /// what else the plugins would find by their GC, only they can tell
+    /// Only say which attachments live, and which of those that are known do not and would be
+    /// removed by DEL; what else the plugins would find by their GC, only they can tell
     #[arg(long)]
     dry_run: bool,
-    /// Go on although the cache knows no attachment of the network, and none is told
+    /// Go on although no attachment is known or no sandbox listed, and none is told
     #[arg(long)]
     none_valid: bool,
 }
 
-/// One attachment of the network.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    /// Id of the container.
-    pub id: String,
-    /// The interface in it.
-    pub ifname: String,
-}
-
-impl FromStr for Entry {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Entry, String> {
-        match text.split_once('/') {
-            Some((id, ifname)) if is_identifier(id) && net::link::is_name(ifname) => Ok(Entry {
-                id: id.to_owned(),
-                ifname: ifname.to_owned(),
-            }),
-            _ => Err("a container's id, a slash and an interface's name are needed".to_owned()),
-        }
+impl Collect {
+    /// Whether more than one network may be shown.
+    pub fn is_of_all(&self) -> bool {
+        self.all
     }
 }
 
-/// The attachments that are known, each with whether it lives, and why.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Known(BTreeMap<Entry, (bool, String)>);
-
-impl Known {
-    /// What the cache knows of a network, and what is told. A namespace that is not known may be
-    /// there.
-    fn new(
-        network: &str,
-        cached: &[CachedAttachment],
-        told: &[Entry],
-        is_there: impl Fn(&Path) -> bool,
-    ) -> Known {
-        let mut known = BTreeMap::new();
-        for one in cached
+/// Who lives and who does not: of the network that is named, or of all by their names.
+pub fn to_json(known: &[Known], of_all: bool) -> Value {
+    match known {
+        [one] if !of_all => one.to_json(),
+        all => all
             .iter()
-            .filter(|one| one.attachment.network == network)
-        {
-            let entry = Entry {
-                id: one.attachment.container_id.clone(),
-                ifname: one.attachment.ifname.clone(),
-            };
-            let state = match &one.netns {
-                None => (true, "its namespace is not known".to_owned()),
-                Some(path) if is_there(path) => (true, format!("{} is there", path.display())),
-                Some(path) => (false, format!("{} is not there", path.display())),
-            };
-            known.insert(entry, state);
-        }
-        let told = told.iter().cloned();
-        known.extend(told.map(|entry| (entry, (true, "told".to_owned()))));
-        Known(known)
-    }
-
-    /// Those that live, as the plugins are told.
-    fn valid(&self) -> Vec<(String, String)> {
-        let valid = self.0.iter().filter(|(_, (lives, _))| *lives);
-        valid
-            .map(|(one, _)| (one.id.clone(), one.ifname.clone()))
-            .collect()
-    }
-
-    /// Rows of a table: id, interface, whether it lives, why.
-    pub fn rows(&self) -> Vec<Vec<String>> {
-        let row = |(entry, (lives, why)): (&Entry, &(bool, String))| {
-            let state = if *lives { "valid" } else { "gone" };
-            vec![
-                entry.id.clone(),
-                entry.ifname.clone(),
-                state.to_owned(),
-                why.clone(),
-            ]
-        };
-        self.0.iter().map(row).collect()
-    }
-
-    /// What the plugins are told, and which attachments are removed by DEL.
-    pub fn to_json(&self) -> Value {
-        let all = |alive: bool| {
-            let of_state = self.0.iter().filter(|(_, (lives, _))| *lives == alive);
-            let entry = |one: &Entry| json!({ "containerID": one.id, "ifname": one.ifname });
-            of_state.map(|(one, _)| entry(one)).collect::<Vec<_>>()
-        };
-        json!({ "cni.dev/valid-attachments": all(true), "gone": all(false) })
+            .map(|known| (known.network.clone(), known.to_json()))
+            .collect(),
     }
 }
 
 /// Finds out which attachments live, has them shown, and removes the others.
 ///
 /// # Errors
-/// Nothing is known of the network, or its configuration forbids GC; the plugins' own.
+/// Nothing is known of the network, or its configuration forbids GC; the runtime gave no list; the
+/// plugins' own.
 pub fn gc(
     asked: &Collect,
-    show: impl FnOnce(&Known) -> Result<(), Failure>,
+    show: impl FnOnce(&[Known]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (runtime, list) = asked.network.open()?;
-    let name = &list.name;
-    if list.disable_gc {
-        let reason = format!("network {name:?} says \"disableGC\": true");
-        return Err(Failure::Usage(reason));
+    let runtime = asked.places.runtime();
+    match &asked.from_cri {
+        None => by_namespaces(asked, &runtime, show),
+        Some(endpoint) => by_sandboxes(asked, &runtime, endpoint, show),
     }
-    let is_there = |path: &Path| net::Netns::open(path).is_ok();
-    let known = Known::new(name, &runtime.attachments()?, &asked.valid, is_there);
-    if known.0.is_empty() && !asked.none_valid && !asked.dry_run {
+}
+
+fn by_namespaces(
+    asked: &Collect,
+    runtime: &Runtime,
+    show: impl FnOnce(&[Known]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let list = asked.one()?;
+    let name = &list.name;
+    let cached = runtime.attachments()?;
+    let known = [Known::by_namespaces(name, &cached, &asked.valid, is_there)];
+    let [of_network] = &known;
+    if of_network.states.is_empty() && !asked.none_valid && !asked.dry_run {
         let cache = runtime.cache.display();
         return Err(Failure::Usage(format!(
             "no attachment of network {name:?} is known in {cache}: all that there is would be \
@@ -143,81 +115,150 @@ pub fn gc(
         )));
     }
     show(&known)?;
-    if asked.dry_run {
-        return Ok(());
-    }
-    runtime.gc(&list, &known.valid())?;
-    if list.cni_version < Version::V1_1_0 {
-        eprintln!(
-            "podnet: network {name:?} is of cniVersion {}, and 1.1.0 brought GC: only what the cache \
-             knows was removed",
-            list.cni_version
-        );
+    if !asked.dry_run {
+        runtime.gc(&list, &of_network.valid())?;
+        say_if_old(&list, "only what the cache knows was removed");
     }
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use cni::Attachment;
-
-    use super::*;
-
-    fn entry(text: &str) -> Entry {
-        text.parse().unwrap()
+fn by_sandboxes(
+    asked: &Collect,
+    runtime: &Runtime,
+    endpoint: &Endpoint,
+    show: impl FnOnce(&[Known]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let cached = cached(runtime)?;
+    let lists = asked.lists(&cached)?;
+    // Before the runtime is asked: who comes in between is listed, or not known here.
+    let found = lists.iter().map(|list| look(list, &cached));
+    let found: Vec<AllFound> = found.collect::<Result<_, _>>().map_err(Failure::Usage)?;
+    let sandboxes = sandboxes(endpoint, Duration::from_secs(asked.cri_timeout))?;
+    if sandboxes.is_empty() && asked.valid.is_empty() && !asked.none_valid && !asked.dry_run {
+        return Err(Failure::Usage(format!(
+            "the runtime at {endpoint} has no sandbox: all that there is would be removed; give \
+             --none-valid if it is the right runtime"
+        )));
     }
-
-    #[test]
-    fn who_lives() {
-        let cached = |network: &str, id: &str, netns: Option<&str>| CachedAttachment {
-            attachment: Attachment::new(network, id, "eth0"),
-            netns: netns.map(Into::into),
-            config: Vec::new(),
-        };
-        let cache = [
-            cached("n", "alive", Some("/run/netns/there")),
-            cached("n", "dead", Some("/run/netns/gone")),
-            cached("n", "unknown", None),
-            cached("n", "kept", Some("/run/netns/gone")),
-            cached("m", "other", Some("/run/netns/there")),
-        ];
-        let told = [entry("kept/eth0"), entry("new/net1")];
-        let known = Known::new("n", &cache, &told, |path| path.ends_with("there"));
-        let pair = |id: &str, ifname: &str| (id.to_owned(), ifname.to_owned());
-        let valid = ["alive", "kept", "unknown"].map(|id| pair(id, "eth0"));
-        assert_eq!(
-            known.valid(),
-            [&valid[..2], &[pair("new", "net1")], &valid[2..]].concat()
-        );
-        let dead = ["dead", "eth0", "gone", "/run/netns/gone is not there"];
-        assert_eq!(known.rows()[1], dead);
-        assert_eq!(known.rows()[2], ["kept", "eth0", "valid", "told"]);
-        assert_eq!(
-            Known::new("m", &cache, &told[1..], |_| false).to_json(),
-            json!({
-                "cni.dev/valid-attachments": [{ "containerID": "new", "ifname": "net1" }],
-                "gone": [{ "containerID": "other", "ifname": "eth0" }]
-            })
+    let listed = Listed {
+        sandboxes: &sandboxes,
+        told: &asked.valid,
+        now: SystemTime::now(),
+        grace: Duration::from_secs(asked.grace),
+    };
+    let all = lists.iter().zip(&found);
+    let known = all.map(|(list, found)| listed.known(&list.name, found, is_there));
+    let known: Vec<Known> = known.collect();
+    show(&known)?;
+    if asked.dry_run {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    for (list, (found, known)) in lists.iter().zip(found.iter().zip(&known)) {
+        errors.extend(remove(runtime, list, found, known));
+        say_if_old(
+            list,
+            "what neither the cache nor a reservation nor a link names has stayed",
         );
     }
+    Ok(Error::all(errors)?)
+}
 
-    #[test]
-    fn entries() {
-        let expected = Entry {
-            id: "a.b".to_owned(),
-            ifname: "eth0".to_owned(),
-        };
-        assert_eq!("a.b/eth0".parse(), Ok(expected));
-        for text in [
-            "",
-            "a",
-            "a/",
-            "/eth0",
-            "a/b/c",
-            "-a/eth0",
-            "a/sixteen-bytes-xx",
-        ] {
-            assert!(text.parse::<Entry>().is_err(), "{text}");
+impl Collect {
+    /// The network that is named.
+    fn one(&self) -> Result<NetworkList, Failure> {
+        let name = self.network.as_deref().unwrap_or_default();
+        let (_, list) = self.places.open(name)?;
+        if list.disable_gc {
+            let reason = format!("network {name:?} says \"disableGC\": true");
+            return Err(Failure::Usage(reason));
         }
+        Ok(list)
+    }
+
+    /// The network that is named, or all: those that are configured, and those that only the cache
+    /// knows, each as one of its attachments was made.
+    fn lists(&self, cached: &[CachedAttachment]) -> Result<Vec<NetworkList>, Failure> {
+        if !self.all {
+            return Ok(vec![self.one()?]);
+        }
+        let mut lists = self.places.lists()?;
+        for one in cached {
+            let network = &one.attachment.network;
+            if lists.iter().all(|list| list.name != *network) {
+                lists.push(NetworkList::parse(one.config.clone())?);
+            }
+        }
+        lists.retain(|list| {
+            if list.disable_gc {
+                let name = &list.name;
+                eprintln!("podnet: network {name:?} says \"disableGC\": true, and is left alone");
+            }
+            !list.disable_gc
+        });
+        Ok(lists)
+    }
+}
+
+/// What the cache knows. A file that cannot be read, as a crash leaves it, is no obstacle: which
+/// sandboxes live does not hang on it.
+fn cached(runtime: &Runtime) -> Result<Vec<CachedAttachment>, Error> {
+    let mut cached = Vec::new();
+    for one in runtime.each_attachment()? {
+        match one {
+            Ok(one) => cached.push(one),
+            Err(unreadable) => eprintln!("podnet: {unreadable}"),
+        }
+    }
+    Ok(cached)
+}
+
+fn look(list: &NetworkList, cached: &[CachedAttachment]) -> Result<AllFound, String> {
+    let owners = Node::read_owners(list).map_err(|unread| format!("cannot read {unread}"))?;
+    Ok(listed::found(&list.name, cached, owners))
+}
+
+/// All sandboxes, or none at all.
+fn sandboxes(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Sandbox>, Failure> {
+    let sandboxes = Client::connect(endpoint, limit).and_then(|mut runtime| runtime.sandboxes());
+    sandboxes.map_err(|error| Failure::Usage(format!("{error}; nothing was removed")))
+}
+
+/// DEL of each that does not live, then GC of the plugins.
+fn remove(runtime: &Runtime, list: &NetworkList, found: &AllFound, known: &Known) -> Vec<Error> {
+    let del = |entry: &Entry| {
+        let netns = found.get(entry).and_then(|found| found.netns.clone());
+        let conf = RuntimeConf {
+            container_id: entry.id.clone(),
+            ifname: entry.ifname.clone(),
+            netns,
+            ..RuntimeConf::default()
+        };
+        runtime.del(list, &conf).err()
+    };
+    let mut errors: Vec<Error> = known.gone().filter_map(del).collect();
+    let collected = cached(runtime).and_then(|cached| {
+        // Those that have come meanwhile are nobody's garbage.
+        let now = look(list, &cached).map_err(|reason| Error::new(code::IO_FAILURE, reason))?;
+        let new = now.into_keys().filter(|entry| !found.contains_key(entry));
+        let mut valid = known.valid();
+        valid.extend(new.map(|entry| (entry.id, entry.ifname)));
+        runtime.gc_by_plugins(list, &valid)
+    });
+    errors.extend(collected.err());
+    errors
+}
+
+fn is_there(path: &Path) -> bool {
+    net::Netns::open(path).is_ok()
+}
+
+/// What a network that has no GC yet means for what was removed.
+fn say_if_old(list: &NetworkList, so: &str) {
+    let (name, version) = (&list.name, list.cni_version);
+    if version < Version::V1_1_0 {
+        eprintln!(
+            "podnet: network {name:?} is of cniVersion {version}, and 1.1.0 brought GC: {so}"
+        );
     }
 }

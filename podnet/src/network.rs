@@ -78,6 +78,22 @@ impl Places {
         self.folders.runtime()
     }
 
+    /// The lists of all networks in the folder of configurations; of two with one name the first.
+    ///
+    /// # Errors
+    /// A configuration cannot be read.
+    pub fn lists(&self) -> Result<Vec<NetworkList>, Failure> {
+        let folder = or_default(&self.folders.conf_dir, CONF_DIR);
+        let mut lists: Vec<NetworkList> = Vec::new();
+        for file in NetworkList::files(folder).map_err(Failure::usage)? {
+            let list = NetworkList::from_file(&file).map_err(Failure::usage)?;
+            if lists.iter().all(|other| other.name != list.name) {
+                lists.push(list);
+            }
+        }
+        Ok(lists)
+    }
+
     /// The list of the network of that name, and the runtime to call it with.
     ///
     /// # Errors

@@ -59,9 +59,13 @@ pub fn versions(versions: &Versions) -> String {
     columns(&["PLUGIN", "VERSIONS"], rows.collect())
 }
 
-/// Who lives and who does not.
-pub fn known(known: &Known) -> String {
-    columns(&["CONTAINER", "INTERFACE", "STATE", "WHY"], known.rows())
+/// Who lives and who does not; of which network where all are meant.
+pub fn known(known: &[Known], of_all: bool) -> String {
+    let head = ["NETWORK", "CONTAINER", "INTERFACE", "STATE", "WHY"];
+    let first = usize::from(!of_all);
+    let rows = known.iter().flat_map(Known::rows);
+    let rows = rows.map(|row| row.into_iter().skip(first).collect());
+    columns(head.get(first..).unwrap_or_default(), rows.collect())
 }
 
 /// What CHECK found of every attachment.

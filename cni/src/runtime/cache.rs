@@ -158,6 +158,8 @@ fn known(file: &Path) -> Result<CachedAttachment, Error> {
         attachment: Attachment::new(&cached.network_name, &cached.container_id, &cached.if_name),
         netns: (!cached.netns.is_empty()).then(|| cached.netns.into()),
         config: config.map_err(|error| unreadable(file, &error))?,
+        args: cached.cni_args,
+        noted: fs::metadata(file).and_then(|file| file.modified()).ok(),
     })
 }
 
@@ -269,6 +271,11 @@ mod tests {
             attachment: names[2].clone(),
             netns: conf().netns,
             config: list("1.0.0").raw,
+            args: conf().args,
+            noted: fs::metadata(results.join("n-c-eth0"))
+                .unwrap()
+                .modified()
+                .ok(),
         };
         assert_eq!(found[2], Ok(expected));
     }

@@ -238,6 +238,8 @@ impl Fixture {
                 attachment,
                 netns: Some(format!("/run/netns/{id}").into()),
                 config: CONFLIST.into(),
+                args: Vec::new(),
+                noted: None,
             },
             netns: Netns::Open {
                 link: Some(Link::default()),

@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// The socket by which links, addresses and routes were read, if there is one.
-    pub(super) fn read_links(&mut self) -> Option<Netlink> {
+    pub(crate) fn read_links(&mut self) -> Option<Netlink> {
         let netlink = self.seen("links, addresses and routes", Netlink::current())?;
         let links = self.seen("links", netlink.links());
         self.links = links.unwrap_or_default();

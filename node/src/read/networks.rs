@@ -29,7 +29,7 @@ impl Node {
         }
     }
 
-    fn read_store(&mut self, index: usize) {
+    pub(crate) fn read_store(&mut self, index: usize) {
         let store = self
             .networks
             .get(index)

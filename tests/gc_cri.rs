@@ -1,0 +1,412 @@
+//! `podnet gc --from-cri`: what no sandbox of the runtime has goes, and nothing else does.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+#[path = "gc_cri/fake.rs"]
+mod fake;
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use lab::{Namespace, Snapshot};
+use serde_json::json;
+use tests::{Answer, Node, binary_folder};
+use tonic::Code;
+
+use fake::{FakeRuntime, Says, sandbox};
+
+/// The network of `conf/10-k8nd.conflist`.
+const NETWORK: &str = "k8nd-pod-network";
+
+/// A node with a runtime, whose sandboxes get their network by `podnet add`.
+struct Crash {
+    // Dropped first: its socket is in the node's folder.
+    runtime: FakeRuntime,
+    pods: Vec<Namespace>,
+    node: Node,
+}
+
+impl Crash {
+    /// A node whose network is of that version of the specification.
+    fn new(label: &str, version: &str) -> Option<Crash> {
+        let node = Node::new(label)?;
+        fs::create_dir(node.folder().join("net.d")).unwrap();
+        node.outside();
+        let mut crash = Crash {
+            runtime: FakeRuntime::new(node.folder()),
+            pods: Vec::new(),
+            node,
+        };
+        crash.configure(NETWORK, 0, version);
+        // What all pods share comes with the first.
+        crash.add(NETWORK, "first", "eth0");
+        let netns = crash.pods[0].path().to_string_lossy().into_owned();
+        let del = ["del", NETWORK, &netns, "--container-id", "first"];
+        crash.podnet(&del).ok();
+        Some(crash)
+    }
+
+    /// Writes a network of the whole chain, with a bridge and a range of that number.
+    fn configure(&self, name: &str, number: u8, version: &str) {
+        let ipam = json!({
+            "type": "host-local",
+            "ranges": [[{ "subnet": format!("10.244.{number}.0/24") }]],
+            "routes": [{ "dst": "0.0.0.0/0" }]
+        });
+        let bridge = json!({ "bridge": format!("cni{number}"), "ipam": ipam });
+        let head = json!({ "name": name, "cniVersion": version });
+        let changes = [("", head), ("bridge", bridge)];
+        let list = self.node.conflist_with("10-k8nd.conflist", &changes);
+        let file = self.node.folder().join(format!("net.d/{name}.conflist"));
+        fs::write(file, list.raw).unwrap();
+    }
+
+    /// A call on the node.
+    fn podnet(&self, words: &[&str]) -> Answer {
+        let mut podnet = Command::new(binary_folder().join("podnet"));
+        podnet
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("CNI_PATH", &self.node.bin)
+            .env("NETCONFPATH", self.node.folder().join("net.d"))
+            .args(words)
+            .arg("--cache-dir")
+            .arg(&self.node.cache);
+        self.node.namespace.output(&mut podnet, b"").unwrap().into()
+    }
+
+    /// An attachment as a runtime asks for it, with a host port and rates.
+    fn add(&mut self, network: &str, id: &str, ifname: &str) {
+        let args = format!(
+            "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=pod-{id};\
+             K8S_POD_INFRA_CONTAINER_ID={id};K8S_POD_UID=u"
+        );
+        self.add_with(network, id, ifname, &args);
+    }
+
+    fn add_with(&mut self, network: &str, id: &str, ifname: &str, args: &str) {
+        let name = format!("{network}-{id}-{ifname}");
+        let pod = self.node.namespace(&name);
+        let port = 20_000 + self.pods.len();
+        let netns = pod.path().to_string_lossy().into_owned();
+        self.pods.push(pod);
+        let port = format!("{port}:80");
+        let words = [
+            "add",
+            network,
+            &netns,
+            "--container-id",
+            id,
+            "--ifname",
+            ifname,
+            "--args",
+            args,
+            "--port",
+            &port,
+            "--ingress",
+            "10M",
+            "--egress",
+            "10M",
+        ];
+        self.podnet(&words).ok();
+    }
+
+    /// GC by the runtime's list.
+    fn gc(&self, words: &[&str]) -> Answer {
+        let from = ["gc", "--from-cri", self.runtime.endpoint()];
+        self.podnet(&[&from[..], words].concat())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.node.snapshot(NETWORK)
+    }
+
+    /// The names of the cached results.
+    fn cached(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.node.cache.join("results")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    fn forget(&self, network: &str, id: &str) {
+        let file = format!("results/{network}-{id}-eth0");
+        fs::remove_file(self.node.cache.join(file)).unwrap();
+    }
+}
+
+/// What is left of sandboxes that the runtime does not have goes: where their namespaces are still
+/// there, where the cache has lost them, where its file is torn.
+fn leaked_ones_go_and_living_ones_stay(label: &str, version: &str) {
+    let Some(mut crash) = Crash::new(label, version) else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.add(NETWORK, "ready", "net1");
+    crash.add(NETWORK, "stopped", "eth0");
+    crash.add(NETWORK, "forgotten", "eth0");
+    crash.forget(NETWORK, "forgotten");
+    crash.add_with(NETWORK, "by-hand", "eth0", "IgnoreUnknown=1;K8S_POD_NAME=w");
+    crash.runtime.say(Says::Sandboxes(vec![
+        sandbox("ready", 0),
+        sandbox("stopped", 1),
+        sandbox("forgotten", 7),
+    ]));
+    let (living, cached) = (crash.snapshot(), crash.cached());
+    crash.add(NETWORK, "leaked", "eth0");
+    crash.add(NETWORK, "leaked", "net1");
+    crash.add(NETWORK, "lost", "eth0");
+    crash.forget(NETWORK, "lost");
+    crash.add(NETWORK, "torn", "eth0");
+    let torn = format!("results/{NETWORK}-torn-eth0");
+    fs::write(crash.node.cache.join(torn), "{").unwrap();
+
+    let before = crash.snapshot();
+    let shown = crash.gc(&[NETWORK, "--grace", "0", "--dry-run"]);
+    let entry = |id: &str, ifname: &str| json!({ "containerID": id, "ifname": ifname });
+    assert_eq!(
+        shown.ok(),
+        &json!({
+            "cni.dev/valid-attachments": [
+                entry("by-hand", "eth0"), entry("forgotten", "eth0"), entry("ready", "eth0"),
+                entry("ready", "net1"), entry("stopped", "eth0")
+            ],
+            "gone": [
+                entry("leaked", "eth0"), entry("leaked", "net1"), entry("lost", "eth0"),
+                entry("torn", "eth0")
+            ]
+        })
+    );
+    assert_eq!(crash.snapshot(), before);
+
+    let collected = crash.gc(&[NETWORK, "--grace", "0", "--output", "table"]);
+    collected.ok();
+    let why = "sandbox of default/pod-stopped, not ready";
+    assert!(collected.stdout.contains(why), "{}", collected.stdout);
+    let old = collected
+        .stderr
+        .contains("is of cniVersion 1.0.0, and 1.1.0 brought GC");
+    assert_eq!(old, version == "1.0.0", "{}", collected.stderr);
+    assert_eq!(crash.snapshot(), living);
+    assert_eq!(crash.cached(), cached);
+    let checked = crash.podnet(&["check", "--all"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    // There is no more to find.
+    let again = crash.gc(&[NETWORK, "--grace", "0"]);
+    assert_eq!(again.ok()["gone"], json!([]));
+    assert_eq!(crash.snapshot(), living);
+}
+
+#[test]
+fn leaked_attachments_of_a_network_that_has_gc() {
+    leaked_ones_go_and_living_ones_stay("gc-cri", "1.1.0");
+}
+
+#[test]
+fn leaked_attachments_of_a_network_that_has_none() {
+    leaked_ones_go_and_living_ones_stay("gc-cri-old", "1.0.0");
+}
+
+/// Rules that neither the cache nor a reservation nor a link names are found by GC alone.
+#[test]
+fn what_only_rules_name_goes_by_gc() {
+    let Some(mut crash) = Crash::new("gc-cri-rules", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    let living = crash.snapshot();
+    crash.add(NETWORK, "leaked", "eth0");
+    crash.forget(NETWORK, "leaked");
+    let left = crash.snapshot().since(&living);
+    for link in &left.links {
+        let name = link.split(' ').next().unwrap();
+        crash
+            .node
+            .namespace
+            .read("ip", &["link", "delete", name])
+            .unwrap();
+    }
+    for reservation in &left.reservations {
+        let address = reservation.split(' ').next().unwrap();
+        fs::remove_file(crash.node.data.join(NETWORK).join(address)).unwrap();
+    }
+    assert!(!crash.snapshot().since(&living).rules.is_empty());
+    let shown = crash.gc(&[NETWORK, "--grace", "0"]);
+    assert_eq!(shown.ok()["gone"], json!([]));
+    assert_eq!(crash.snapshot(), living);
+}
+
+#[test]
+fn nothing_goes_where_the_list_cannot_be_had() {
+    let Some(mut crash) = Crash::new("gc-cri-odd", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "leaked", "eth0");
+    let before = (crash.snapshot(), crash.cached());
+    let folder = crash.node.folder().to_owned();
+    let expect = |case: &str, answer: &Answer, words: &[&str]| {
+        assert_eq!(answer.status, 2, "{case}: {answer:?}");
+        assert_eq!(answer.stdout, "", "{case}");
+        for word in words {
+            assert!(answer.stderr.contains(word), "{case}: {}", answer.stderr);
+        }
+        assert_eq!((crash.snapshot(), crash.cached()), before, "{case}");
+    };
+    let unserved = "unknown service runtime.v1.RuntimeService";
+    let mut torn = vec![sandbox("ready", 0), sandbox("", 0)];
+    torn[1].metadata.as_mut().unwrap().name = "anonymous".to_owned();
+    let huge: Vec<_> = (0..40_000)
+        .map(|number| sandbox(&format!("{number:0400}"), 0))
+        .collect();
+    for (case, says, words) in [
+        (
+            "not ready yet",
+            Says::Error(Code::Unknown, "server is not initialized yet"),
+            &["ListPodSandbox", "server is not initialized yet"][..],
+        ),
+        (
+            "an older runtime",
+            Says::Error(Code::Unimplemented, unserved),
+            &["does not serve", "CRI v1", unserved],
+        ),
+        ("no answer", Says::Nothing, &["no answer", "in 1 s"]),
+        (
+            "no id",
+            Says::Sandboxes(torn),
+            &["default/anonymous has no id"],
+        ),
+        ("too long", Says::Sandboxes(huge), &["ListPodSandbox"]),
+        (
+            "none",
+            Says::Sandboxes(Vec::new()),
+            &["has no sandbox", "--none-valid"],
+        ),
+    ] {
+        crash.runtime.say(says);
+        let answer = crash.gc(&[NETWORK, "--grace", "0", "--cri-timeout", "1"]);
+        expect(case, &answer, words);
+    }
+
+    let gc = |socket: &str| {
+        let endpoint = format!("unix://{}", folder.join(socket).display());
+        let words = ["--grace", "0", "--cri-timeout", "1"];
+        crash.podnet(&[&["gc", NETWORK, "--from-cri", &endpoint], &words[..]].concat())
+    };
+    expect(
+        "no socket",
+        &gc("none"),
+        &["cannot be reached", "No such file", "nothing was removed"],
+    );
+    drop(UnixListener::bind(folder.join("left")).unwrap());
+    expect("nobody listens", &gc("left"), &["Connection refused"]);
+    let deaf = UnixListener::bind(folder.join("deaf")).unwrap();
+    expect("deaf", &gc("deaf"), &["unix://"]);
+    let hangs_up = std::thread::spawn(move || drop(deaf.accept()));
+    expect("hangs up", &gc("deaf"), &["unix://"]);
+    hangs_up.join().unwrap();
+    fs::write(folder.join("file"), "").unwrap();
+    expect("no socket but a file", &gc("file"), &["cannot be reached"]);
+}
+
+/// A runtime lists a sandbox only when it runs, long after its network was made.
+#[test]
+fn who_has_just_come_is_spared() {
+    let Some(mut crash) = Crash::new("gc-cri-young", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    let living = crash.snapshot();
+    crash.add(NETWORK, "cached", "eth0");
+    crash.add(NETWORK, "in-flight", "eth0");
+    crash.forget(NETWORK, "in-flight");
+    let before = crash.snapshot();
+    let table = [NETWORK, "--grace", "3600", "--output", "table"];
+    let spared = crash.gc(&table);
+    spared.ok();
+    let why = "its sandbox may not be listed yet";
+    assert_eq!(spared.stdout.matches(why).count(), 2, "{}", spared.stdout);
+    assert_eq!(crash.snapshot(), before);
+    // Nobody can wait for one that is told to be no more.
+    crash
+        .gc(&[NETWORK, "--grace", "0", "--valid", "cached/eth0"])
+        .ok();
+    let cached = crash.cached();
+    assert_eq!(cached.len(), 2, "{cached:?}");
+    crash.gc(&[NETWORK, "--grace", "0"]).ok();
+    assert_eq!(crash.snapshot(), living);
+}
+
+/// A crash that took everything, and a runtime that starts anew.
+#[test]
+fn an_empty_list_is_believed_when_told_so() {
+    let Some(mut crash) = Crash::new("gc-cri-none", "1.1.0") else {
+        return;
+    };
+    let empty = crash.snapshot();
+    for id in ["a", "b"] {
+        crash.add(NETWORK, id, "eth0");
+    }
+    let shown = crash.gc(&[NETWORK, "--grace", "0", "--dry-run"]);
+    assert_eq!(shown.ok()["gone"].as_array().unwrap().len(), 2);
+    crash.gc(&[NETWORK, "--grace", "0", "--none-valid"]).ok();
+    assert_eq!(crash.snapshot(), empty);
+    assert_eq!(crash.cached(), [""; 0]);
+}
+
+#[test]
+fn all_networks_those_that_only_the_cache_knows_as_well() {
+    let Some(mut crash) = Crash::new("gc-cri-all", "1.0.0") else {
+        return;
+    };
+    crash.configure("second", 1, "1.1.0");
+    crash.configure("unconfigured", 2, "1.0.0");
+    crash.configure("left-alone", 3, "1.1.0");
+    let networks = [NETWORK, "second", "unconfigured", "left-alone"];
+    for network in networks {
+        crash.add(network, "living", "eth0");
+    }
+    crash.runtime.has(&["living"]);
+    let living = networks.map(|network| crash.node.snapshot(network));
+    let cached = crash.cached();
+    for network in &networks[..3] {
+        crash.add(network, "leaked", "eth0");
+    }
+    let folder = crash.node.folder().join("net.d");
+    fs::remove_file(folder.join("unconfigured.conflist")).unwrap();
+    let file = folder.join("left-alone.conflist");
+    let list = fs::read_to_string(&file).unwrap();
+    let list = list.replacen('{', r#"{"disableGC": true, "#, 1);
+    fs::write(&file, list).unwrap();
+
+    let collected = crash.gc(&["--all", "--grace", "0"]);
+    let shown = collected.ok().as_object().unwrap();
+    let names: Vec<_> = shown.keys().map(String::as_str).collect();
+    assert_eq!(names, [NETWORK, "second", "unconfigured"]);
+    for (name, known) in shown {
+        assert_eq!(known["gone"][0]["containerID"], "leaked", "{name}");
+    }
+    let left_alone = r#"network "left-alone" says "disableGC": true, and is left alone"#;
+    assert!(
+        collected.stderr.contains(left_alone),
+        "{}",
+        collected.stderr
+    );
+    assert_eq!(networks.map(|network| crash.node.snapshot(network)), living);
+    assert_eq!(crash.cached(), cached);
+    // A configuration that cannot be read may be of a network.
+    fs::write(folder.join("torn.conflist"), "{").unwrap();
+    let refused = crash.gc(&["--all", "--grace", "0"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("torn.conflist"),
+        "{}",
+        refused.stderr
+    );
+}
