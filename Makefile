@@ -6,11 +6,10 @@ MAKEFLAGS    += --no-print-directory
 .DELETE_ON_ERROR:
 
 PREFIX       ?= /opt/cni/bin
+CONF_DIR     ?= /etc/cni/net.d
 DESTDIR      ?=
 PLUGINS      := bridge-lite portmap-lite bandwidth-lite loopback-lite host-local-lite
 BINARIES     := $(PLUGINS) podnet
-# Beside what `install` puts there.
-INSTALLED    := .cni-lite-installed
 # Where `build` leaves the binaries, whatever the target they were built for.
 BIN          := target/bin
 # Options of the benchmark.
@@ -151,35 +150,15 @@ lint: deps
 schema: deps
 	UPDATE_SCHEMA=1 cargo test --workspace --lib --bins --locked --quiet shipped
 
-# A running plugin's file cannot be written ("text file busy"), and a half-written one must not be
-# run: each is put beside its place and renamed. STANDARD_NAMES=1 also puts the plugins under the
-# names that existing conflists use. What is put there is listed with its checksum, so that
-# `uninstall` knows it again, also after an install of a newer version without standard names.
+# STANDARD_NAMES=1 also puts the plugins under the names that existing conflists use. What is put
+# there is listed with its checksum, so that `uninstall` knows it again.
 install: build
-	@folder="$(DESTDIR)$(PREFIX)"; list="$$folder/$(INSTALLED)"; mkdir -p "$$folder"; \
-	ours() { [[ -f "$$list" ]] && grep -qxF "$$(cd "$$folder" && sha256sum "$$1")" "$$list"; }; \
-	put() { \
-	    [[ ! -e "$$folder/$$2" ]] || [[ "$$2" == *-lite || "$$2" == podnet ]] || ours "$$2" || echo "replaced another's $$folder/$$2"; \
-	    install -m 0755 "$$1" "$$folder/.$$2.new"; mv -f "$$folder/.$$2.new" "$$folder/$$2"; echo "$$folder/$$2"; \
-	    { [[ ! -f "$$list" ]] || awk -v name="$$2" '$$2 != name' "$$list"; (cd "$$folder" && sha256sum "$$2"); } >"$$list.new"; \
-	    mv -f "$$list.new" "$$list"; \
-	}; \
-	for plugin in $(PLUGINS); do \
-	    put $(BIN)/$$plugin $$plugin; \
-	    [[ -z "$(STANDARD_NAMES)" ]] || put $(BIN)/$$plugin $${plugin%-lite}; \
-	done; \
-	put $(BIN)/podnet podnet
+	@$(BIN)/podnet install --from $(BIN) --bin-dir "$(DESTDIR)$(PREFIX)" $(if $(STANDARD_NAMES),--standard-names)
 
-# A plugin under its standard name is removed only where it is what `install` has put there.
+# By the installed podnet where none is built.
 uninstall:
-	@folder="$(DESTDIR)$(PREFIX)"; list="$$folder/$(INSTALLED)"; \
-	for plugin in $(PLUGINS); do \
-	    standard="$${plugin%-lite}"; \
-	    [[ ! -f "$$list" || ! -f "$$folder/$$standard" ]] || ! grep -qxF "$$(cd "$$folder" && sha256sum "$$standard")" "$$list" \
-	        || rm -f "$$folder/$$standard"; \
-	    rm -f "$$folder/$$plugin"; \
-	done; \
-	rm -f "$$folder/podnet" "$$list"
+	@podnet="$(BIN)/podnet"; [[ -x "$$podnet" ]] || podnet="$(DESTDIR)$(PREFIX)/podnet"; \
+	"$$podnet" uninstall --bin-dir "$(DESTDIR)$(PREFIX)" --conf-dir "$(DESTDIR)$(CONF_DIR)"
 
 clean:
 	cargo clean

@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, doctor, examples, garbage, lint, shell, table, taints, trace};
+use crate::{demo, doctor, examples, garbage, install, lint, shell, table, taints, trace};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -65,6 +65,10 @@ enum Command {
     Doctor(doctor::Asked),
     /// Show the path of a pod's packets, both ways, hop by hop
     Trace(trace::Asked),
+    /// Put the plugins, podnet and a configuration in their places on this node
+    Install(install::Install),
+    /// Take back what install has put in place
+    Uninstall(install::Uninstall),
     /// Show the whole chain at work in namespaces of its own
     #[command(after_help = examples::DEMO)]
     Demo(demo::Options),
@@ -176,6 +180,8 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Doctor(asked) => return doctor::run(asked),
         Command::Lint(asked) => return lint::run(asked),
         Command::Trace(asked) => return trace::run(asked),
+        Command::Install(asked) => install::install(asked)?,
+        Command::Uninstall(asked) => return install::uninstall(asked),
         Command::Completions(asked) => shell::completions(asked)?,
         Command::Man(asked) => shell::man(asked)?,
         Command::Demo(options) => {

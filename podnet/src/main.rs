@@ -8,6 +8,7 @@ mod every;
 mod examples;
 mod failure;
 mod garbage;
+mod install;
 mod lint;
 mod network;
 mod output;

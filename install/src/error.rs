@@ -1,0 +1,78 @@
+//! Why something cannot be put in its place.
+
+use std::io;
+use std::path::PathBuf;
+
+/// As the standard library's, with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why something cannot be put in its place, or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is to be put there is not to be had.
+    #[error("{name} is not in {}", folder.display())]
+    NoSource {
+        /// The program.
+        name: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A configuration that no runtime could use.
+    #[error("{}: {reason}", file.display())]
+    Configuration {
+        /// As it was named.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Something that is no file stands in the way.
+    #[error("{} is there, and no file", .0.display())]
+    NoFile(PathBuf),
+    /// Another's file would have to be kept under a name that is taken.
+    #[error(
+        "{} is another's, and cannot be kept as {}: that is there, and something else; move one of them \
+         away",
+        path.display(), backup.display()
+    )]
+    BackupTaken {
+        /// Another's file.
+        path: PathBuf,
+        /// What is taken.
+        backup: PathBuf,
+    },
+    /// What is to be put there was changed meanwhile.
+    #[error("{0} has changed while it was copied")]
+    Changed(String),
+    /// Somebody else is at it.
+    #[error("{} is being installed into by another process", .0.display())]
+    Busy(PathBuf),
+    /// The file system's.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done, with the path.
+        doing: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Whether what was asked for is wrong, and not the node.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::NoSource { .. } | Error::Configuration { .. })
+    }
+}
+
+/// Says what was being done when the file system refused.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
+    fn doing(self, what: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Io {
+            doing: what(),
+            source: source.into(),
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! What an installation consists of.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use cni::runtime::NetworkList;
+
+use crate::error::{Error, Result};
+
+/// The plugins, by the names that existing conflists use. Their own have `-lite` behind these.
+pub const PLUGINS: [&str; 5] = ["bridge", "portmap", "bandwidth", "loopback", "host-local"];
+
+/// The tool beside the plugins.
+const TOOL: &str = "podnet";
+/// What runtimes read of a folder of configurations.
+const ENDINGS: [&str; 3] = ["conflist", "conf", "json"];
+
+/// A file to be put somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The folder, which is made where it is not there.
+    pub folder: PathBuf,
+    /// The file's name in it.
+    pub name: String,
+    /// What is in it.
+    pub content: Content,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// What is in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The same as in that file.
+    File(PathBuf),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Where it comes from.
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::File(path) => path.display().fmt(f),
+            Content::Bytes(_) => f.write_str("the text"),
+        }
+    }
+}
+
+impl Content {
+    /// A reader from the first byte on.
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Content::File(path) => Box::new(File::open(path)?),
+            Content::Bytes(bytes) => Box::new(bytes.as_slice()),
+        })
+    }
+}
+
+/// The programs of the folder `from`, for the folder of plugins: the plugins under their own names
+/// and, with `standard_names`, under those that existing conflists use; and `podnet`, where it is
+/// beside them.
+///
+/// # Errors
+/// A plugin is not there.
+pub fn programs(from: &Path, folder: &Path, standard_names: bool) -> Result<Vec<Item>> {
+    let item = |source: &str, name: &str| Item {
+        folder: folder.to_owned(),
+        name: name.to_owned(),
+        content: Content::File(from.join(source)),
+        mode: 0o755,
+    };
+    let mut items = Vec::new();
+    for standard in PLUGINS {
+        let own = format!("{standard}-lite");
+        if !from.join(&own).is_file() {
+            let folder = from.to_owned();
+            return Err(Error::NoSource { name: own, folder });
+        }
+        items.push(item(&own, &own));
+        items.extend(standard_names.then(|| item(&own, standard)));
+    }
+    items.extend(from.join(TOOL).is_file().then(|| item(TOOL, TOOL)));
+    Ok(items)
+}
+
+/// A network's configuration for the folder of configurations, under the name of `file`.
+///
+/// # Errors
+/// No runtime would read a file of that name, or could read that text.
+pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> {
+    let wrong = |reason: String| Error::Configuration {
+        file: file.to_owned(),
+        reason,
+    };
+    let name = file.file_name().and_then(|name| name.to_str());
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    let name = name.filter(|_| ending.is_some_and(|ending| ENDINGS.contains(&ending)));
+    let name = name.ok_or_else(|| {
+        wrong("runtimes read files named *.conflist, *.conf and *.json alone".to_owned())
+    })?;
+    NetworkList::parse(text.clone()).map_err(|error| wrong(error.to_string()))?;
+    Ok(Item {
+        folder: folder.to_owned(),
+        name: name.to_owned(),
+        content: Content::Bytes(text),
+        mode: 0o644,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_plugins_under_both_names_and_the_tool_where_it_is() {
+        let from = tempfile::tempdir().unwrap();
+        let names = |standard_names| {
+            let items = programs(from.path(), Path::new("/bin"), standard_names);
+            items.map(|items| items.into_iter().map(|item| item.name).collect::<Vec<_>>())
+        };
+        for standard in PLUGINS {
+            let error = names(false).unwrap_err();
+            assert!(error.is_usage(), "{error}");
+            let expected = format!("{standard}-lite is not in {}", from.path().display());
+            assert_eq!(error.to_string(), expected);
+            fs::write(from.path().join(format!("{standard}-lite")), "").unwrap();
+        }
+        let own = PLUGINS.map(|standard| format!("{standard}-lite"));
+        assert_eq!(names(false).unwrap(), own);
+        fs::write(from.path().join("podnet"), "").unwrap();
+        let all = names(true).unwrap();
+        assert_eq!(all.len(), 11);
+        assert_eq!(all[..2], ["bridge-lite", "bridge"]);
+        assert_eq!(all[10], "podnet");
+    }
+
+    #[test]
+    fn they_are_those_that_are_built() {
+        let makefile = include_str!("../../Makefile");
+        let built = makefile
+            .lines()
+            .find_map(|line| line.strip_prefix("PLUGINS"));
+        let built = built.unwrap().trim_start_matches([' ', ':', '=']);
+        let own = PLUGINS.map(|standard| format!("{standard}-lite"));
+        assert_eq!(built.split(' ').collect::<Vec<_>>(), own);
+    }
+
+    #[test]
+    fn a_standard_name_is_of_the_plugin_s_own_file() {
+        let from = tempfile::tempdir().unwrap();
+        for standard in PLUGINS {
+            fs::write(from.path().join(format!("{standard}-lite")), "").unwrap();
+        }
+        let items = programs(from.path(), Path::new("/bin"), true).unwrap();
+        let bridge = items.iter().find(|item| item.name == "bridge").unwrap();
+        let own = Content::File(from.path().join("bridge-lite"));
+        assert_eq!((&bridge.content, bridge.mode), (&own, 0o755));
+    }
+
+    #[test]
+    fn configurations_that_a_runtime_reads() {
+        let text = br#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "bridge"}]}"#;
+        let read = |file: &str, text: &[u8]| {
+            configuration(Path::new(file), text.to_vec(), Path::new("/conf"))
+        };
+        let item = read("some/10-n.conflist", text).unwrap();
+        assert_eq!((item.name.as_str(), item.mode), ("10-n.conflist", 0o644));
+        assert_eq!(item.content, Content::Bytes(text.to_vec()));
+        for (file, text, words) in [
+            ("10-n.txt", &text[..], "runtimes read files named"),
+            ("..", text, "runtimes read files named"),
+            ("10-n.conflist", b"{", "10-n.conflist: "),
+            ("10-n.conflist", br#"{"plugins": []}"#, "10-n.conflist: "),
+        ] {
+            let error = read(file, text).unwrap_err();
+            assert!(error.is_usage());
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+}

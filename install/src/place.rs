@@ -1,0 +1,160 @@
+//! A folder that files are put into, held against others for as long as that takes.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use cni::Undo;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::{Builder, NamedTempFile, TempPath};
+
+use crate::decide::Seen;
+use crate::error::{Doing, Error, Result};
+use crate::found::Found;
+use crate::list::{self, List};
+use crate::order::Content;
+
+/// Behind the name of what another had there.
+const KEPT: &str = ".bak";
+
+/// A folder, its list, and the lock on it.
+#[derive(Debug)]
+pub struct Place {
+    /// The folder.
+    pub path: PathBuf,
+    /// What is ours in it.
+    pub list: List,
+    _lock: Flock<File>,
+}
+
+impl Place {
+    /// Holds the folder, which is made where it is not there; `undo` removes it again.
+    ///
+    /// # Errors
+    /// Another process holds it, or the file system's.
+    pub fn make(path: &Path, undo: &mut Undo) -> Result<Place> {
+        let missing: Vec<&Path> = path
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+            .collect();
+        fs::create_dir_all(path).doing(|| format!("make {}", path.display()))?;
+        for folder in missing.into_iter().rev() {
+            let folder = folder.to_owned();
+            undo.push(move || drop(fs::remove_dir(folder)));
+        }
+        Place::open(path)
+    }
+
+    /// Holds a folder that is there.
+    ///
+    /// # Errors
+    /// As [`Place::make`].
+    pub fn open(path: &Path) -> Result<Place> {
+        let doing = || format!("lock {}", path.display());
+        let folder = File::open(path).doing(doing)?;
+        let lock = Flock::lock(folder, FlockArg::LockExclusiveNonblock);
+        let lock = lock.map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => Error::Busy(path.to_owned()),
+            errno => Error::Io {
+                doing: doing(),
+                source: errno.into(),
+            },
+        })?;
+        let file = path.join(list::NAME);
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.doing(|| format!("read {}", file.display()))?,
+        };
+        Ok(Place {
+            path: path.to_owned(),
+            list: List::parse(&text),
+            _lock: lock,
+        })
+    }
+
+    /// What is known of a name.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn look(&self, name: &str) -> Result<Seen> {
+        let found = Found::at(&self.path.join(name))?;
+        Ok(Seen {
+            found,
+            is_ours: matches!(found, Found::File(sum) if self.list.has(name, sum)),
+            backup: Found::at(&self.path.join(kept(name)))?,
+            is_kept: self.list.names(&kept(name)),
+        })
+    }
+
+    /// Exchanges the list; `undo` brings the former one back. An empty one is no file.
+    ///
+    /// # Errors
+    /// The file system's; the former one is there then.
+    pub fn set_list(&mut self, list: List, undo: &mut Undo) -> Result<()> {
+        if list == self.list {
+            return Ok(());
+        }
+        write_list(&self.path, &list)?;
+        let former = std::mem::replace(&mut self.list, list);
+        let folder = self.path.clone();
+        undo.push(move || drop(write_list(&folder, &former)));
+        Ok(())
+    }
+}
+
+fn write_list(folder: &Path, list: &List) -> Result<()> {
+    let file = folder.join(list::NAME);
+    if list.is_empty() {
+        return remove_if_there(&file).doing(|| format!("remove {}", file.display()));
+    }
+    let content = Content::Bytes(list.to_string().into_bytes());
+    let staged = stage(folder, list::NAME, &content, 0o644)?;
+    let put = staged.persist(&file).map_err(|error| error.error);
+    put.doing(|| format!("write {}", file.display()))
+}
+
+/// Writes a content beside its place, under a name that no program looks for; it goes when the
+/// answer is dropped.
+///
+/// # Errors
+/// The file system's.
+pub fn stage(folder: &Path, name: &str, content: &Content, mode: u32) -> Result<TempPath> {
+    let name = format!(".{name}.new");
+    let path = folder.join(&name);
+    let write = || -> io::Result<TempPath> {
+        // Of one that was killed.
+        remove_if_there(&path)?;
+        let mut file: NamedTempFile = Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempfile_in(folder)?;
+        io::copy(&mut content.open()?, &mut file)?;
+        file.flush()?;
+        file.as_file()
+            .set_permissions(Permissions::from_mode(mode))?;
+        // So that no loss of power leaves an empty file under the final name.
+        file.as_file().sync_all()?;
+        Ok(file.into_temp_path())
+    };
+    write().doing(|| format!("write {}", path.display()))
+}
+
+/// The name under which another's file is kept.
+pub fn kept(name: &str) -> String {
+    format!("{name}{KEPT}")
+}
+
+/// Whether another's file is kept under the name.
+pub fn is_kept(name: &str) -> bool {
+    name.ends_with(KEPT)
+}
+
+/// That there is none is no error.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

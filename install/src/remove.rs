@@ -1,0 +1,94 @@
+//! Takes back what was put into a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cni::Undo;
+
+use crate::decide::{self, Fate};
+use crate::error::{Doing, Result};
+use crate::list::List;
+use crate::place::{Place, is_kept, kept};
+
+/// What became of a file that the list named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Its place.
+    pub path: PathBuf,
+    /// What became of it.
+    pub undone: Undone,
+    /// Where another's is kept still.
+    pub backup: Option<PathBuf>,
+}
+
+/// What became of a file that the list named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// It is gone.
+    Removed,
+    /// What another had there is there again.
+    Restored,
+    /// It is not what was installed, and stays.
+    Left,
+}
+
+/// Takes back all that the folder's list names. It goes on after a failure; what could not be taken
+/// back stays in the list.
+///
+/// # Errors
+/// The folder cannot be looked at. What could not be taken back is among the answers.
+pub fn remove(folder: &Path) -> Result<Vec<Result<Removed>>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut place = Place::open(folder)?;
+    let mut left = place.list.clone();
+    let mut all = Vec::new();
+    for name in files(&place.list) {
+        match take_back(&place, name) {
+            Ok(removed) => {
+                left.forget(name);
+                left.forget(&kept(name));
+                all.extend(removed.map(Ok));
+            }
+            Err(error) => all.push(Err(error)),
+        }
+    }
+    let mut undo = Undo::new();
+    let listed = place.set_list(left, &mut undo);
+    undo.commit();
+    all.extend(listed.err().map(Err));
+    Ok(all)
+}
+
+/// The files of a list, without those that are kept.
+fn files(list: &List) -> Vec<&str> {
+    let mut names = list.all_names();
+    names.retain(|name| !is_kept(name));
+    names
+}
+
+/// `None` where it was gone already.
+fn take_back(place: &Place, name: &str) -> Result<Option<Removed>> {
+    let seen = place.look(name)?;
+    let path = place.path.join(name);
+    let backup = place.path.join(kept(name));
+    let undone = match decide::fate(&seen) {
+        Fate::Gone => return Ok(None),
+        Fate::Leave => Undone::Left,
+        Fate::Remove => {
+            fs::remove_file(&path).doing(|| format!("remove {}", path.display()))?;
+            Undone::Removed
+        }
+        Fate::Restore => {
+            let back = fs::rename(&backup, &path);
+            back.doing(|| format!("bring {} back", backup.display()))?;
+            Undone::Restored
+        }
+    };
+    Ok(Some(Removed {
+        backup: (undone == Undone::Left && seen.is_kept).then_some(backup),
+        path,
+        undone,
+    }))
+}

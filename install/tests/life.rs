@@ -1,0 +1,331 @@
+//! What is put into folders, is exchanged, kept, brought back and taken away.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use install::{Content, Done, Error, Item, Put, Removed, Undone, put, remove};
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::TempDir;
+
+/// The list of what is ours.
+const LIST: &str = ".cni-lite-installed";
+
+/// A folder with the two that files are put into.
+struct Node(TempDir);
+
+impl Node {
+    fn new() -> Node {
+        Node(tempfile::tempdir().unwrap())
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.0.path().join("opt/bin")
+    }
+
+    fn conf(&self) -> PathBuf {
+        self.0.path().join("etc/conf")
+    }
+
+    /// A file of another in the folder of programs.
+    fn another(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.bin()).unwrap();
+        fs::write(self.bin().join(name), text).unwrap();
+    }
+
+    /// Items for the folder of programs, by name and text.
+    fn items(&self, all: &[(&str, &str)]) -> Vec<Item> {
+        let item = |(name, text): &(&str, &str)| Item {
+            folder: self.bin(),
+            name: (*name).to_owned(),
+            content: Content::Bytes((*text).into()),
+            mode: 0o755,
+        };
+        all.iter().map(item).collect()
+    }
+
+    fn put(&self, all: &[(&str, &str)]) -> install::Result<Vec<Put>> {
+        put(&self.items(all))
+    }
+
+    /// What became of each, in order.
+    fn done(&self, all: &[(&str, &str)]) -> Vec<Done> {
+        let put = self.put(all).unwrap();
+        put.into_iter().map(|put| put.done).collect()
+    }
+
+    fn remove(&self) -> Vec<Removed> {
+        let removed = remove(&self.bin()).unwrap();
+        removed.into_iter().map(Result::unwrap).collect()
+    }
+
+    /// All there is but the list, by the path: a file's text, a link's target, a folder's slash.
+    fn all(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        walk(self.0.path(), &mut |path| {
+            let name = path.strip_prefix(self.0.path()).unwrap();
+            let what = if path.is_symlink() {
+                format!("-> {}", fs::read_link(path).unwrap().display())
+            } else if path.is_dir() {
+                "/".to_owned()
+            } else {
+                fs::read_to_string(path).unwrap()
+            };
+            all.insert(name.display().to_string(), what);
+        });
+        all
+    }
+
+    /// The texts in the folder of programs, the list excepted.
+    fn programs(&self) -> Vec<(String, String)> {
+        let all = self.all().into_iter();
+        let inside = all.filter_map(|(path, text)| {
+            let name = path.strip_prefix("opt/bin/")?;
+            (name != LIST).then(|| (name.to_owned(), text))
+        });
+        inside.collect()
+    }
+
+    #[track_caller]
+    fn expect(&self, expected: &[(&str, &str)]) {
+        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let expected: Vec<_> = expected.iter().map(own).collect();
+        assert_eq!(self.programs(), expected);
+    }
+}
+
+fn walk(folder: &Path, look: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        look(&path);
+        if path.is_dir() && !path.is_symlink() {
+            walk(&path, look);
+        }
+    }
+}
+
+#[test]
+fn files_come_are_exchanged_and_go() {
+    let node = Node::new();
+    let old = [("a", "1"), ("b", "2")];
+    assert_eq!(node.done(&old), [Done::Created; 2]);
+    node.expect(&old);
+    let mode = |name: &str| {
+        fs::metadata(node.bin().join(name))
+            .unwrap()
+            .permissions()
+            .mode()
+    };
+    assert_eq!((mode("a") & 0o7777, mode(LIST) & 0o7777), (0o755, 0o644));
+    let before = node.all();
+    assert_eq!(node.done(&old), [Done::Unchanged; 2]);
+    assert_eq!(node.all(), before);
+    // Fewer names: what is not among them is still ours.
+    assert_eq!(node.done(&[("a", "3")]), [Done::Updated]);
+    node.expect(&[("a", "3"), ("b", "2")]);
+    let removed = node.remove();
+    assert!(removed.iter().all(|it| it.undone == Undone::Removed));
+    assert_eq!(removed.len(), 2);
+    node.expect(&[]);
+    assert!(!node.bin().join(LIST).exists());
+    assert_eq!(node.remove(), []);
+    assert!(remove(Path::new("/of/nobody")).unwrap().is_empty());
+}
+
+#[test]
+fn what_another_has_put_there_is_kept_and_comes_back() {
+    let node = Node::new();
+    node.another("a", "another's");
+    fs::set_permissions(node.bin().join("a"), Permissions::from_mode(0o700)).unwrap();
+    symlink("elsewhere", node.bin().join("l")).unwrap();
+    let before = node.all();
+    let put = node.put(&[("a", "1"), ("b", "2"), ("l", "3")]).unwrap();
+    let kept = |name: &str| Some(node.bin().join(name));
+    let backups: Vec<_> = put.iter().map(|put| put.backup.clone()).collect();
+    assert_eq!(backups, [kept("a.bak"), None, kept("l.bak")]);
+    assert_eq!(put[0].done, Done::Replaced);
+    node.expect(&[
+        ("a", "1"),
+        ("a.bak", "another's"),
+        ("b", "2"),
+        ("l", "3"),
+        ("l.bak", "-> elsewhere"),
+    ]);
+    // A newer version, twice, leaves alone what is kept.
+    for done in [Done::Updated, Done::Unchanged] {
+        assert_eq!(node.done(&[("a", "4")]), [done]);
+        assert_eq!(node.programs()[1].1, "another's");
+    }
+    let undone = node.remove().into_iter().map(|it| it.undone);
+    let restored = undone.filter(|it| *it == Undone::Restored);
+    assert_eq!(restored.count(), 2);
+    assert_eq!(node.all(), before);
+    let mode = fs::metadata(node.bin().join("a"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn nothing_is_kept_over_something_else() {
+    let node = Node::new();
+    node.another("b", "another's");
+    node.another("b.bak", "an older one's");
+    let before = node.all();
+    let error = node.put(&[("a", "1"), ("b", "2")]).unwrap_err();
+    assert!(matches!(error, Error::BackupTaken { .. }), "{error}");
+    assert!(!error.is_usage());
+    for name in ["/opt/bin/b is another's", "/opt/bin/b.bak: that is there"] {
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert_eq!(node.all(), before);
+    // The same once more is as good as kept.
+    node.another("b.bak", "another's");
+    assert_eq!(node.done(&[("b", "2")]), [Done::Replaced]);
+    node.expect(&[("b", "2"), ("b.bak", "another's")]);
+    node.remove();
+    node.expect(&[("b", "another's")]);
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let node = Node::new();
+    fs::create_dir_all(node.bin().join("b")).unwrap();
+    let before = node.all();
+    let error = node.put(&[("a", "1"), ("b", "2")]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("/opt/bin/b is there, and no file")
+    );
+    assert_eq!(node.all(), before);
+}
+
+#[test]
+fn a_failure_in_the_middle_leaves_nothing() {
+    let node = Node::new();
+    node.another("a", "another's");
+    node.put(&[("d", "old"), ("e", "old")]).unwrap();
+    // Where `e` should be until all is done.
+    fs::create_dir_all(node.bin().join(".e.old/x")).unwrap();
+    let before = node.all();
+    let all = [("a", "1"), ("b", "2"), ("d", "4"), ("e", "5")];
+    let error = node.put(&all).unwrap_err();
+    assert!(error.to_string().contains(".e.old"), "{error}");
+    assert_eq!(node.all(), before);
+    fs::remove_dir_all(node.bin().join(".e.old")).unwrap();
+    assert_eq!(node.put(&all).unwrap().len(), 4);
+}
+
+#[test]
+fn a_failure_leaves_no_folder_and_nothing_elsewhere() {
+    let node = Node::new();
+    let mut items = node.items(&[("a", "1")]);
+    items.push(Item {
+        folder: node.conf(),
+        content: Content::File("/of/nobody".into()),
+        ..items[0].clone()
+    });
+    let error = put(&items).unwrap_err();
+    assert!(error.to_string().contains("read /of/nobody"), "{error}");
+    assert_eq!(node.all(), BTreeMap::new());
+    // Both at once, each with its list.
+    items[1].content = Content::Bytes(b"2".to_vec());
+    assert_eq!(put(&items).unwrap().len(), 2);
+    assert!(node.conf().join(LIST).exists());
+    node.remove();
+    assert_eq!(fs::read_dir(node.conf()).unwrap().count(), 2);
+}
+
+#[test]
+fn what_was_changed_since_stays() {
+    let node = Node::new();
+    node.another("a", "another's");
+    node.put(&[("a", "1"), ("b", "2"), ("c", "3")]).unwrap();
+    node.another("a", "changed");
+    node.another("b", "changed");
+    fs::remove_file(node.bin().join("c")).unwrap();
+    let removed = node.remove();
+    let kept = Some(node.bin().join("a.bak"));
+    let told: Vec<_> = removed.iter().map(|it| (it.undone, &it.backup)).collect();
+    assert_eq!(told, [(Undone::Left, &kept), (Undone::Left, &None)]);
+    node.expect(&[("a", "changed"), ("a.bak", "another's"), ("b", "changed")]);
+    assert_eq!(node.remove(), []);
+}
+
+#[test]
+fn what_somebody_removed_comes_back_all_the_same() {
+    let node = Node::new();
+    node.another("a", "another's");
+    node.put(&[("a", "1")]).unwrap();
+    fs::remove_file(node.bin().join("a")).unwrap();
+    assert_eq!(node.done(&[("a", "2")]), [Done::Created]);
+    fs::remove_file(node.bin().join("a")).unwrap();
+    assert_eq!(node.remove()[0].undone, Undone::Restored);
+    node.expect(&[("a", "another's")]);
+}
+
+/// The same content by another way, as a package's, is not ours to remove.
+#[test]
+fn what_was_there_already_is_not_ours() {
+    let node = Node::new();
+    node.another("a", "1");
+    assert_eq!(node.done(&[("a", "1"), ("b", "2")])[0], Done::Unchanged);
+    node.remove();
+    node.expect(&[("a", "1")]);
+}
+
+/// Killed between its parts: what it has put there is ours, and what it has left is swept.
+#[test]
+fn one_that_was_killed_is_gone_on_with() {
+    let node = Node::new();
+    node.put(&[("a", "1"), ("b", "1")]).unwrap();
+    let former = fs::read_to_string(node.bin().join(LIST)).unwrap();
+    node.put(&[("a", "2"), ("b", "2")]).unwrap();
+    let newer = fs::read_to_string(node.bin().join(LIST)).unwrap();
+    fs::write(node.bin().join(LIST), former + &newer).unwrap();
+    node.another("b", "1");
+    node.another(".b.new", "2, and half of");
+    node.another(".b.old", "1");
+    assert_eq!(
+        node.done(&[("a", "3"), ("b", "3")]),
+        [Done::Updated, Done::Updated]
+    );
+    node.expect(&[("a", "3"), ("b", "3")]);
+    assert_eq!(node.remove().len(), 2);
+    node.expect(&[]);
+}
+
+#[test]
+fn one_at_a_time() {
+    let node = Node::new();
+    node.put(&[("a", "1")]).unwrap();
+    let folder = File::open(node.bin()).unwrap();
+    let held = Flock::lock(folder, FlockArg::LockExclusive).unwrap();
+    for refused in [
+        node.put(&[("a", "2")]).map(drop),
+        remove(&node.bin()).map(drop),
+    ] {
+        assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    }
+    node.expect(&[("a", "1")]);
+    drop(held);
+    node.remove();
+}
+
+/// A file that is run is not written into: who runs it goes on with it.
+#[test]
+fn the_former_file_lives_on_for_who_has_it_open() {
+    let node = Node::new();
+    node.put(&[("a", "1")]).unwrap();
+    let mut open = File::open(node.bin().join("a")).unwrap();
+    node.put(&[("a", "2")]).unwrap();
+    assert_eq!(std::io::read_to_string(&mut open).unwrap(), "1");
+}
