@@ -57,7 +57,8 @@ pub struct RuntimeConf {
 pub struct CachedAttachment {
     /// Whose it is.
     pub attachment: Attachment,
-    /// `CNI_NETNS` of its ADD; `None` where that is not known.
+    /// `CNI_NETNS` of its ADD, as the runtime wrote it down or else as the result tells it; `None` where
+    /// that is not known.
     pub netns: Option<PathBuf>,
     /// The bytes of the list that it was made with.
     pub config: Vec<u8>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CachedAttachment, NetworkList, RuntimeConf};
-use crate::{AddResult, Attachment, Error, code, json};
+use crate::{AddResult, Attachment, Error, Version, code, json};
 
 const KIND: &str = "cniCacheV1";
 
@@ -154,13 +154,25 @@ fn known(file: &Path) -> Result<CachedAttachment, Error> {
         return Err(unreadable(file, &format!("it is no {KIND}")));
     }
     let config = BASE64_STANDARD.decode(&cached.config);
+    let netns = (!cached.netns.is_empty()).then(|| cached.netns.into());
     Ok(CachedAttachment {
         attachment: Attachment::new(&cached.network_name, &cached.container_id, &cached.if_name),
-        netns: (!cached.netns.is_empty()).then(|| cached.netns.into()),
+        netns: netns.or_else(|| sandbox(cached.result.as_ref()?, &cached.if_name)),
         config: config.map_err(|error| unreadable(file, &error))?,
         args: cached.cni_args,
         noted: fs::metadata(file).and_then(|file| file.modified()).ok(),
     })
+}
+
+/// The namespace's path as the result tells it: runtimes whose library is older than 1.2 do not write
+/// it down.
+fn sandbox(result: &Value, ifname: &str) -> Option<PathBuf> {
+    let result = AddResult::from_json(result, Version::V1_0_0).ok()?;
+    let interfaces = result.interfaces.into_iter();
+    interfaces
+        .filter(|interface| interface.name == ifname)
+        .map(|interface| PathBuf::from(interface.sandbox))
+        .find(|sandbox| sandbox.is_absolute())
 }
 
 fn unreadable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
@@ -278,6 +290,48 @@ mod tests {
                 .ok(),
         };
         assert_eq!(found[2], Ok(expected));
+    }
+
+    #[test]
+    fn a_namespace_that_only_the_result_tells() {
+        let interfaces = json!([
+            { "name": "eth0" },
+            { "name": "eth0", "sandbox": "/proc/7/ns/net" },
+            { "name": "eth1", "sandbox": "/run/netns/other" }
+        ]);
+        let cases = [
+            (
+                json!({ "cniVersion": "1.0.0", "interfaces": interfaces }),
+                Some("/proc/7/ns/net"),
+            ),
+            (
+                json!({ "cniVersion": "0.3.1", "interfaces": interfaces }),
+                Some("/proc/7/ns/net"),
+            ),
+            (json!({ "cniVersion": "1.0.0" }), None),
+            (
+                json!({ "cniVersion": "1.0.0", "interfaces": [{ "name": "eth0", "sandbox": "vm" }] }),
+                None,
+            ),
+            (
+                json!({ "cniVersion": "0.2.0", "ip4": { "ip": "10.1.0.2/24" } }),
+                None,
+            ),
+        ];
+        for (result, expected) in cases {
+            let cache = tempfile::tempdir().unwrap();
+            let untold = RuntimeConf {
+                netns: None,
+                ..conf()
+            };
+            store(cache.path(), &list("1.0.0"), &untold, result.clone()).unwrap();
+            let found = all(cache.path()).unwrap().remove(0).unwrap();
+            assert_eq!(found.netns, expected.map(PathBuf::from), "{result}");
+            // What the runtime wrote itself counts first.
+            store(cache.path(), &list("1.0.0"), &conf(), result).unwrap();
+            let found = all(cache.path()).unwrap().remove(0).unwrap();
+            assert_eq!(found.netns, conf().netns);
+        }
     }
 
     #[test]
