@@ -20,7 +20,7 @@ fn a_node_has_folders_processes_and_a_network_of_its_own() {
     host.configure(&json!({ "name": "net", "plugins": [] }));
     assert_eq!(host.read("ls", &["/etc/cni/net.d"]), "net.conflist");
     let plugins = host.read("ls", &["/opt/cni/bin"]);
-    for plugin in ["bridge", "portmap", "bandwidth", "host-local"] {
+    for plugin in ["bridge", "portmap", "bandwidth", "host-local", "loopback"] {
         for names in Names::all() {
             let name = names.of(plugin);
             assert!(plugins.lines().any(|line| line == name), "{name}");

@@ -22,6 +22,6 @@ pub use containerd::{CONTAINERD, Containerd};
 pub use host::Host;
 pub use image::{Image, SERVER, SLEEPER};
 pub use network::{chain, fetch};
-pub use plugins::Names;
+pub use plugins::{Names, are_ours};
 pub use podman::{PODMAN, Podman};
 pub use required::{are_here, patiently};
