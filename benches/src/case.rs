@@ -19,19 +19,25 @@ pub enum Case {
     Ports,
     /// GC, with nothing to remove and with an attachment that is gone
     Gc,
+    /// Processes started, system calls made and memory held, by ptrace
+    Processes,
+    /// Instructions of a plugin's own, by valgrind
+    Instructions,
     /// Sizes of the binaries
     Sizes,
 }
 
 impl Case {
     /// In the order in which they are measured.
-    pub const ALL: [Case; 7] = [
+    pub const ALL: [Case; 9] = [
         Case::Chain,
         Case::AtOnce,
         Case::Pods,
         Case::Store,
         Case::Ports,
         Case::Gc,
+        Case::Processes,
+        Case::Instructions,
         Case::Sizes,
     ];
 
@@ -44,6 +50,12 @@ impl Case {
             Case::Store => "host-local alone, with so many reservations",
             Case::Ports => "One pod with so many host ports",
             Case::Gc => "GC, with so many attachments",
+            Case::Processes => {
+                "Processes and system calls of a chain's call, and the most memory a plugin has"
+            }
+            Case::Instructions => {
+                "Instructions of a plugin's own, without its children's and the kernel's"
+            }
             Case::Sizes => "Sizes of the binaries",
         }
     }

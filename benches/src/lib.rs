@@ -9,6 +9,7 @@ mod asked;
 mod case;
 mod cases;
 mod contender;
+mod counted;
 mod machine;
 mod node;
 mod options;

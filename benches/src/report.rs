@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::row::Subject;
 use crate::statistics::{Summary, compare};
 use crate::table::columns;
-use crate::{Case, Row};
+use crate::{Case, Row, Unit};
 
 /// Stands where there is nothing.
 const NONE: &str = "-";
@@ -135,13 +135,13 @@ fn heading(subject: Subject) -> String {
 
 fn line(row: &Row) -> Vec<String> {
     let unit = match row.unit {
-        crate::Unit::Milliseconds => String::new(),
+        Unit::Milliseconds | Unit::Count => String::new(),
         unit => format!(" ({})", unit.name()),
     };
     let cell = |side| {
         let series = row.series.get(&side);
         let summary = series.and_then(|series| Summary::of(series));
-        summary.map_or_else(|| NONE.to_owned(), cell)
+        summary.map_or_else(|| NONE.to_owned(), |summary| cell_of(summary, row.unit))
     };
     let gain = gain(row).map_or_else(|| NONE.to_owned(), |gain| format!("{gain:.1}"));
     vec![
@@ -152,7 +152,10 @@ fn line(row: &Row) -> Vec<String> {
     ]
 }
 
-fn cell(summary: Summary) -> String {
+fn cell_of(summary: Summary, unit: Unit) -> String {
+    if unit == Unit::Count {
+        return format!("{:.0}", summary.median);
+    }
     let number = number(summary.median);
     if summary.count == 1 {
         return number;
@@ -177,7 +180,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Rules, Unit};
+    use crate::Rules;
 
     fn report() -> Report {
         let row = |what: &str, unit, ours: &[f64], theirs: &[f64]| Row {

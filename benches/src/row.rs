@@ -16,6 +16,9 @@ pub enum Unit {
     /// Attachments a second: more is better.
     #[serde(rename = "1/s")]
     PerSecond,
+    /// How many there are.
+    #[serde(rename = "count")]
+    Count,
     /// Kilobytes of 1,024 bytes.
     #[serde(rename = "KiB")]
     Kilobytes,
@@ -27,6 +30,7 @@ impl Unit {
         match self {
             Unit::Milliseconds => "ms",
             Unit::PerSecond => "1/s",
+            Unit::Count => "count",
             Unit::Kilobytes => "KiB",
         }
     }

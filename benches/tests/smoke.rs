@@ -8,7 +8,7 @@ use benches::{Case, Options, Report, Row, Rules, Side, Unit};
 use clap::Parser;
 
 /// The rows that a case must have for each backend and number, in their order.
-const EXPECTED: [(Case, &[&str]); 7] = [
+const EXPECTED: [(Case, &[&str]); 8] = [
     (
         Case::Chain,
         &[
@@ -51,6 +51,21 @@ const EXPECTED: [(Case, &[&str]); 7] = [
             "GC of one bridge",
             "GC of one portmap",
             "GC of one bandwidth",
+        ],
+    ),
+    (
+        Case::Processes,
+        &[
+            "ADD processes",
+            "ADD system calls",
+            "CHECK processes",
+            "CHECK system calls",
+            "DEL processes",
+            "DEL system calls",
+            "bandwidth peak",
+            "bridge peak",
+            "host-local peak",
+            "portmap peak",
         ],
     ),
     (
@@ -130,6 +145,10 @@ fn expect_values(report: &Report, row: &Row) {
         for value in values.into_iter().flatten() {
             assert!(value.is_finite() && *value > 0.0, "{side:?} {row:?}");
         }
+    }
+    // Three plugins, and host-local for the first of them.
+    if row.what == "ADD processes" || row.what == "DEL processes" {
+        assert!(row.series[&Side::Ours][0] >= 4.0, "{row:?}");
     }
     if row.unit == Unit::Kilobytes {
         assert!(row.series[&Side::Ours][0] > 100.0, "{row:?}");

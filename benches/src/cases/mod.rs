@@ -3,9 +3,11 @@
 mod at_once;
 mod chain;
 mod gc;
+mod instructions;
 mod life;
 mod pods;
 mod ports;
+mod processes;
 mod sizes;
 mod store;
 
@@ -132,6 +134,8 @@ pub fn run(case: Case, bench: &mut Bench) -> Outcome<Vec<Row>> {
         Case::Store => store::run(bench),
         Case::Ports => ports::run(bench),
         Case::Gc => gc::run(bench),
+        Case::Processes => processes::run(bench),
+        Case::Instructions => instructions::run(bench),
         Case::Sizes => sizes::run(bench),
     }
 }

@@ -1,0 +1,109 @@
+//! What a chain's plugins start, ask of the kernel and hold in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cni::Version;
+use cni::runtime::NetworkList;
+use lab::trace::Process;
+
+use super::Bench;
+use crate::asked::capabilities;
+use crate::contender::PLUGINS;
+use crate::counted::{Call, Traced};
+use crate::node::{Node, Pod};
+use crate::rounds::{Measured, Runner, Sample, in_turn};
+use crate::row::{Subject, Unit};
+use crate::{Case, Outcome, Row, Rules};
+
+/// How rows end that are sizes.
+const MEMORY: &str = " peak";
+
+pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for rules in Rules::ALL {
+        bench
+            .progress
+            .begin(&format!("processes, {}", rules.name()));
+        let mut nodes = bench.nodes(rules)?;
+        let mut runners = Vec::new();
+        for node in &mut nodes {
+            let watched = Watched::new(node)?;
+            runners.push(Runner::new(watched.node.side, move || watched.life()));
+        }
+        // They do the same each time.
+        let measured = in_turn(&mut runners, 1, &mut bench.progress)?;
+        let is_memory = |measured: &Measured| measured.what.ends_with(MEMORY);
+        let (memory, counts) = measured.into_iter().partition(is_memory);
+        let subject = Subject {
+            rules: Some(rules),
+            ..Subject::of(Case::Processes)
+        };
+        rows.extend(subject.rows(Unit::Count, counts));
+        rows.extend(subject.rows(Unit::Kilobytes, memory));
+    }
+    Ok(rows)
+}
+
+struct Watched<'a> {
+    node: &'a Node,
+    list: NetworkList,
+    pod: Pod,
+    traced: Arc<Traced>,
+}
+
+impl Watched<'_> {
+    fn new(node: &mut Node) -> Outcome<Watched<'_>> {
+        let traced = Arc::new(Traced::new(node.path.clone()));
+        node.runtime.exec = traced.clone();
+        Ok(Watched {
+            list: node.list(0, Version::V1_0_0)?,
+            pod: node.pod("pod")?,
+            traced,
+            node,
+        })
+    }
+
+    fn life(&self) -> Outcome<Vec<Sample>> {
+        self.node
+            .life(&self.list, &self.pod, &capabilities(8080, 1))?;
+        let mut calls = self.traced.take();
+        if self.node.refused().is_some() {
+            calls.retain(|call| call.verb != "CHECK");
+        }
+        Ok(samples(&calls))
+    }
+}
+
+/// For each verb how many processes and system calls it took, and for each plugin the most memory
+/// that any of its processes had.
+fn samples(calls: &[Call]) -> Vec<Sample> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut peaks: BTreeMap<String, u64> = BTreeMap::new();
+    for call in calls {
+        let mut count = |what: &str, number: usize| {
+            let count = counts.entry(format!("{} {what}", call.verb)).or_default();
+            *count += number as u64;
+        };
+        count("processes", call.processes.len());
+        for process in &call.processes {
+            count(
+                "system calls",
+                usize::try_from(process.system_calls).unwrap_or(usize::MAX),
+            );
+            if let Some(plugin) = plugin_of(process) {
+                let peak = peaks.entry(format!("{plugin}{MEMORY}")).or_default();
+                *peak = process.peak.max(*peak);
+            }
+        }
+    }
+    let all = counts.into_iter().chain(peaks);
+    all.map(|(what, number)| (what, number as f64)).collect()
+}
+
+/// The plugin that a process is of, if it is one's.
+fn plugin_of(process: &Process) -> Option<&'static str> {
+    let name = process.program.file_name()?.to_str()?;
+    let name = name.strip_suffix("-lite").unwrap_or(name);
+    PLUGINS.into_iter().find(|plugin| *plugin == name)
+}
