@@ -1,6 +1,5 @@
 //! Choosing addresses: pure decisions over what the store knows.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 use cni::{Error, code};
@@ -9,10 +8,9 @@ use ipnet::IpNet;
 use crate::range::{Range, RangeSet};
 
 /// What the allocator knows of the store.
-#[derive(Debug)]
 pub struct Known<'a> {
-    /// Every reserved address, whoever holds it.
-    pub taken: &'a HashSet<IpAddr>,
+    /// Whether an address is reserved, whoever holds it.
+    pub is_taken: &'a dyn Fn(IpAddr) -> bool,
     /// The addresses that this attachment has already.
     pub held: &'a [IpAddr],
     /// The address that was given last from the set.
@@ -80,7 +78,7 @@ pub fn choose(
         if set.is_gateway(ip) {
             return Err(NoAddress::Gateway(ip));
         }
-        if known.taken.contains(&ip) {
+        if (known.is_taken)(ip) {
             return Err(NoAddress::Taken(ip, set.clone()));
         }
     }
@@ -92,7 +90,7 @@ pub fn choose(
             // A turn meets at most every taken address and every gateway before a free one, so a
             // pool of any size is searched in no more steps than there are reservations.
             set.turn(known.last)
-                .find(|(ip, _)| !set.is_gateway(*ip) && !known.taken.contains(ip))
+                .find(|(ip, _)| !set.is_gateway(*ip) && !(known.is_taken)(*ip))
         })
         .map(|(ip, range)| Lease::new(ip, range))
         .ok_or_else(|| NoAddress::Exhausted(set.clone()))
@@ -116,6 +114,8 @@ pub fn all_used(requested: &[IpAddr], leases: &[Lease]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -156,7 +156,7 @@ mod tests {
 
         fn choose(&self, requested: &str) -> Result<String, String> {
             let known = Known {
-                taken: &self.taken,
+                is_taken: &|ip| self.taken.contains(&ip),
                 held: &self.held,
                 last: self.last,
             };
@@ -328,7 +328,7 @@ mod tests {
                 continue;
             }
             let known = Known {
-                taken: &pool.taken,
+                is_taken: &|ip| pool.taken.contains(&ip),
                 held: &[],
                 last: pool.last,
             };

@@ -7,7 +7,8 @@ use cni::{AddResult, Attachment, Dns, Error, IpConfig, Plugin, Request};
 
 use crate::allocate::{self, Known, Lease, NoAddress};
 use crate::config::{Settings, store_path};
-use crate::store::{Locked, Store};
+use crate::range::RangeSet;
+use crate::store::{Held, Locked, Store, Taken};
 use crate::{gc, resolv, status};
 
 /// How long another process may hold the store's lock before we give up.
@@ -42,13 +43,22 @@ impl Plugin for HostLocal {
         };
         request.step("lock");
         match store.lock(LOCK_DEADLINE) {
-            Ok(Some(locked)) => {
+            Ok(Some(mut locked)) => {
                 request.step("release");
-                release(&store, &locked, &attachment)
+                let (held, _) = locked.look(&attachment)?;
+                locked.release_all(&attachment, &held)
             }
             Ok(None) => Ok(()),
             // Where nothing of the attachment is there, there is nothing to lock for.
-            Err(_) if store.reservations(&attachment)?.to_release().is_empty() => Ok(()),
+            Err(_)
+                if store
+                    .reservations(&attachment)?
+                    .held
+                    .to_release()
+                    .is_empty() =>
+            {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -81,7 +91,7 @@ impl Plugin for HostLocal {
         if covered(&ips) {
             return Ok(());
         }
-        let held: Vec<IpAddr> = store.reservations(&attachment)?.held().collect();
+        let held: Vec<IpAddr> = store.reservations(&attachment)?.held.ips().collect();
         if covered(&held) {
             Ok(())
         } else {
@@ -106,12 +116,12 @@ fn reserve(request: &Request, settings: &Settings) -> Result<Vec<Lease>, Error> 
         request.step("lock");
         let store = Store::create(&path)?;
         // Without a lock the folder was deleted since: make it anew.
-        if let Some(locked) = store.lock(LOCK_DEADLINE)? {
+        if let Some(mut locked) = store.lock(LOCK_DEADLINE)? {
             request.step("choose");
-            let leases = choose(settings, &attachment, &store, &locked)?;
+            let (held, leases) = choose(settings, &attachment, &store, &mut locked)?;
             let ips: Vec<IpAddr> = leases.iter().map(|lease| lease.address.addr()).collect();
             request.step("reserve");
-            locked.reserve_all(&attachment, &ips)?;
+            locked.reserve_all(&attachment, &held, &ips)?;
             return Ok(leases);
         }
     }
@@ -121,18 +131,18 @@ fn choose(
     settings: &Settings,
     attachment: &Attachment,
     store: &Store,
-    locked: &Locked,
-) -> Result<Vec<Lease>, Error> {
-    let reservations = store.reservations(attachment)?;
-    let held: Vec<IpAddr> = reservations.held().collect();
+    locked: &mut Locked,
+) -> Result<(Held, Vec<Lease>), Error> {
+    let (mut held, mut taken) = locked.look(attachment)?;
     let mut leases = Vec::new();
     for (index, set) in settings.sets.iter().enumerate() {
-        let known = Known {
-            taken: &reservations.taken,
-            held: &held,
-            last: locked.last(index),
-        };
-        let chosen = allocate::choose(set, &settings.requested, &attachment.container_id, &known);
+        let last = locked.last(index);
+        let mut chosen = choose_one(settings, set, attachment, &held, &taken, last);
+        // Files that name nobody may hold the last ones.
+        if matches!(chosen, Err(NoAddress::Exhausted(_))) && !taken.is_certain() {
+            (held, taken) = locked.look_at_all(attachment)?;
+            chosen = choose_one(settings, set, attachment, &held, &taken, last);
+        }
         leases.push(chosen.map_err(|error| {
             let details = match &error {
                 NoAddress::Taken(ip, _) => store.describe(*ip),
@@ -143,16 +153,24 @@ fn choose(
         })?);
     }
     allocate::all_used(&settings.requested, &leases)?;
-    Ok(leases)
+    Ok((held, leases))
 }
 
-fn release(store: &Store, locked: &Locked, attachment: &Attachment) -> Result<(), Error> {
-    let reservations = store.reservations(attachment)?;
-    let removed = reservations
-        .to_release()
-        .iter()
-        .map(|one| locked.release(one));
-    Error::all(removed.filter_map(Result::err).collect())
+fn choose_one(
+    settings: &Settings,
+    set: &RangeSet,
+    attachment: &Attachment,
+    held: &Held,
+    taken: &Taken,
+    last: Option<IpAddr>,
+) -> Result<Lease, NoAddress> {
+    let held: Vec<IpAddr> = held.ips().collect();
+    let known = Known {
+        is_taken: &|ip| taken.contains(ip),
+        held: &held,
+        last,
+    };
+    allocate::choose(set, &settings.requested, &attachment.container_id, &known)
 }
 
 fn ip_config(lease: &Lease) -> IpConfig {

@@ -16,6 +16,46 @@ pub enum Holder {
     Nobody,
 }
 
+/// Whom a file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The container.
+    pub container_id: &'a str,
+    /// Its interface; none in the oldest format.
+    pub ifname: Option<&'a str>,
+}
+
+impl<'a> Owner<'a> {
+    /// As this attachment's files name it.
+    pub fn of(attachment: &'a Attachment) -> Owner<'a> {
+        Owner {
+            container_id: &attachment.container_id,
+            ifname: Some(&attachment.ifname),
+        }
+    }
+
+    /// As its container was named in the oldest format.
+    pub fn before(attachment: &'a Attachment) -> Owner<'a> {
+        Owner {
+            ifname: None,
+            ..Owner::of(attachment)
+        }
+    }
+}
+
+/// Whom a file's content names, where [`holder`] could tell somebody that it is his.
+pub fn owner(content: &[u8]) -> Option<Owner<'_>> {
+    let text = std::str::from_utf8(trim(content)).ok()?;
+    let (container_id, ifname) = match text.split_once("\r\n") {
+        Some((id, ifname)) => (id, Some(ifname)),
+        None => (text, None),
+    };
+    is_identifier(container_id).then_some(Owner {
+        container_id,
+        ifname,
+    })
+}
+
 /// The content of an attachment's file: container id, CR, LF, interface; nothing behind it.
 pub fn content(attachment: &Attachment) -> Vec<u8> {
     format!("{}\r\n{}", attachment.container_id, attachment.ifname).into_bytes()

@@ -6,23 +6,31 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CStr, CString};
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cni::{Attachment, Error, Undo, code};
+use cni::{Attachment, Error, code};
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
-use nix::unistd::{AccessFlags, UnlinkatFlags, linkat, read, unlinkat};
+use nix::unistd::{AccessFlags, read};
 
 use crate::lock;
 use crate::record::{self, Holder};
+
+mod files;
+mod index;
+mod locked;
+mod taken;
+
+pub use locked::Locked;
+pub use taken::Taken;
 
 /// More than what a reservation of another can hold and still be compared with ours.
 const SLACK: usize = 1024;
@@ -37,19 +45,21 @@ pub struct Store {
     folder: OwnedFd,
 }
 
-/// The folder while it is locked: only then it is changed.
-#[derive(Debug)]
-pub struct Locked<'a> {
-    store: &'a Store,
-    _lock: File,
-}
-
 /// All reservations, read once, as one attachment sees them.
 #[derive(Debug, Default)]
 pub struct Reservations {
     /// Every reserved address.
     pub taken: HashSet<IpAddr>,
-    /// The attachment's own.
+    /// The attachment's.
+    pub held: Held,
+    /// Who holds which.
+    entries: index::Entries,
+}
+
+/// What an attachment has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Its own.
     own: Vec<Reservation>,
     /// Its container's, in the oldest format.
     container: Vec<Reservation>,
@@ -72,9 +82,9 @@ impl Reservation {
     }
 }
 
-impl Reservations {
-    /// The addresses that the attachment holds, in either format.
-    pub fn held(&self) -> impl Iterator<Item = IpAddr> {
+impl Held {
+    /// The addresses, in either format.
+    pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
         self.own.iter().chain(&self.container).map(|one| one.ip)
     }
 
@@ -118,10 +128,7 @@ impl Store {
     /// Code 11 where others still hold the lock at the deadline.
     pub fn lock(&self, deadline: Duration) -> Result<Option<Locked<'_>>, Error> {
         match lock::acquire(self.folder.as_fd(), deadline) {
-            Ok(file) => Ok(Some(Locked {
-                store: self,
-                _lock: file,
-            })),
+            Ok(file) => Ok(Some(Locked::new(self, file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::new(
                 code::TRY_AGAIN_LATER,
@@ -162,24 +169,28 @@ impl Store {
 
     /// Reads every reservation.
     pub fn reservations(&self, attachment: &Attachment) -> Result<Reservations, Error> {
-        let mut buffer = vec![0; record::content(attachment).len() + SLACK];
+        let mut buffer = vec![0; LONGEST];
         let mut all = Reservations::default();
         self.each(|ip, name, _| {
-            let holder = match self.read(name, &mut buffer) {
-                Ok(content) => record::holder(content, attachment),
+            let content = match self.read(name, &mut buffer) {
+                Ok(content) => content,
                 Err(Errno::ENOENT) => return,
                 // A folder, or broken: the name is taken, and by whom cannot be told.
-                Err(_) => Holder::Other,
+                Err(_) => {
+                    all.taken.insert(ip);
+                    return;
+                }
             };
-            let list = match holder {
-                Holder::Attachment => Some(&mut all.own),
-                Holder::Container => Some(&mut all.container),
-                Holder::Other => None,
+            match record::holder(content, attachment) {
+                Holder::Attachment => all.held.own.push(Reservation::new(ip, name)),
+                Holder::Container => all.held.container.push(Reservation::new(ip, name)),
+                Holder::Other => {}
                 Holder::Nobody => return,
-            };
+            }
             all.taken.insert(ip);
-            list.into_iter()
-                .for_each(|list| list.push(Reservation::new(ip, name)));
+            if let Some(entry) = record::owner(content).and_then(index::name) {
+                all.entries.entry(entry).or_default().push(ip);
+            }
         })?;
         Ok(all)
     }
@@ -268,106 +279,6 @@ impl Store {
     }
 }
 
-impl Locked<'_> {
-    /// Reserves one address from each set, in the sets' order, and remembers them as the last
-    /// ones given. After an error nothing is reserved.
-    pub fn reserve_all(&self, attachment: &Attachment, ips: &[IpAddr]) -> Result<(), Error> {
-        let mut undo = Undo::new();
-        for ip in ips {
-            let name = ip.to_string();
-            self.reserve(attachment, &name)?;
-            undo.push(move || drop(unlink(&self.store.folder, name.as_str())));
-        }
-        for (set, ip) in ips.iter().enumerate() {
-            let before = self.last(set);
-            undo.push(move || match before {
-                Some(ip) => drop(self.set_last(set, ip)),
-                None => drop(unlink(&self.store.folder, last_name(set).as_str())),
-            });
-            self.set_last(set, *ip).map_err(|error| {
-                io_error("write", &self.store.path.join(last_name(set)), &error)
-            })?;
-        }
-        undo.commit();
-        Ok(())
-    }
-
-    /// Frees an address.
-    pub fn release(&self, reservation: &Reservation) -> Result<(), Error> {
-        unlink(&self.store.folder, reservation.name.as_c_str())
-            .map_err(|error| io_error("remove", &self.store.file(reservation.ip), &error))
-    }
-
-    /// The address given last from the set of that index. It is a hint: one that is missing or
-    /// unreadable is none.
-    pub fn last(&self, set: usize) -> Option<IpAddr> {
-        let mut buffer = [0; 64];
-        let content = self.store.read(last_name(set).as_str(), &mut buffer).ok()?;
-        std::str::from_utf8(content).ok()?.trim().parse().ok()
-    }
-
-    /// Writes over what is there, and cuts it then: a kill between leaves another hint, at worst.
-    fn set_last(&self, set: usize, ip: IpAddr) -> io::Result<()> {
-        let flags = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        let name = last_name(set);
-        let file = File::from(openat(
-            &self.store.folder,
-            name.as_str(),
-            flags,
-            file_mode(),
-        )?);
-        let text = ip.to_string();
-        file.write_all_at(text.as_bytes(), 0)?;
-        file.set_len(text.len().try_into().map_err(io::Error::other)?)
-    }
-
-    fn reserve(&self, attachment: &Attachment, name: &str) -> Result<(), Error> {
-        let folder = &self.store.folder;
-        let content = record::content(attachment);
-        let mut made = publish(folder, name, &content);
-        let exists = matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
-        if exists && self.store.holder(attachment, name) == Holder::Nobody {
-            made = unlink(folder, name).and_then(|()| publish(folder, name, &content));
-        }
-        made.map_err(|error| io_error("write", &self.store.path.join(name), &error))
-    }
-}
-
-fn last_name(set: usize) -> String {
-    format!("last_reserved_ip.{set}")
-}
-
-fn file_mode() -> Mode {
-    Mode::S_IRUSR | Mode::S_IWUSR
-}
-
-/// Makes a file that is whole from the moment it has its name: programs that do not take the lock
-/// read every file in the folder, and a kill must not leave half of one.
-fn publish(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
-    let Some(mut file) = unnamed(folder)? else {
-        return write_named(folder, name, content);
-    };
-    file.write_all(content)?;
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let follow = AtFlags::AT_SYMLINK_FOLLOW;
-    match linkat(AT_FDCWD, unnamed.as_str(), folder, name, follow) {
-        // Without /proc there is no way to the unnamed file that needs no capability.
-        Err(Errno::ENOENT) => write_named(folder, name, content),
-        other => Ok(other?),
-    }
-}
-
-/// A file in the folder that has no name, and is gone when it is closed; `None` where the file system
-/// has no such files (open(2); old kernels see a folder being written).
-fn unnamed(folder: &OwnedFd) -> io::Result<Option<File>> {
-    let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-    match openat(folder, ".", flags, file_mode()) {
-        Ok(file) => Ok(Some(file.into())),
-        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Sees that files can be written in the folder, or in the nearest one above it that is there, where
 /// it would be made. Nothing is left.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
@@ -376,30 +287,12 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     let write = || {
         let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_CLOEXEC;
         let folder = nix::fcntl::open(nearest, flags, Mode::empty())?;
-        match unnamed(&folder)? {
+        match files::unnamed(&folder)? {
             Some(mut file) => file.write_all(b"x"),
             None => Ok(nix::unistd::access(nearest, AccessFlags::W_OK)?),
         }
     };
     write().map_err(|error: io::Error| io_error("write", nearest, &error))
-}
-
-/// The way without unnamed files. What a kill leaves is empty and names nobody.
-fn write_named(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
-    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-    let mut file = File::from(openat(folder, name, flags, file_mode())?);
-    file.write_all(content).inspect_err(|_| {
-        // The error of the write is the one to report.
-        drop(unlink(folder, name));
-    })
-}
-
-/// Removes a file; that there is none is no error.
-fn unlink(folder: &OwnedFd, name: &(impl nix::NixPath + ?Sized)) -> io::Result<()> {
-    match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
-        Ok(()) | Err(Errno::ENOENT) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// What a file or folder refused, in the texts of C, as the reference plugin prints them (code 5).

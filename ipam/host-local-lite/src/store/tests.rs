@@ -1,8 +1,9 @@
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use fs2::FileExt as _;
 
+use super::files::{file_mode, write_named};
 use super::*;
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -24,8 +25,8 @@ fn store() -> (tempfile::TempDir, Store) {
 
 fn reserve(store: &Store, attachment: &Attachment, ips: &[&str]) -> Result<(), Error> {
     let ips: Vec<IpAddr> = ips.iter().map(|text| ip(text)).collect();
-    let locked = store.lock(SHORT)?.unwrap();
-    locked.reserve_all(attachment, &ips)
+    let mut locked = store.lock(SHORT)?.unwrap();
+    locked.reserve_all(attachment, &Held::default(), &ips)
 }
 
 fn names(store: &Store) -> Vec<String> {
@@ -118,14 +119,14 @@ fn reservations_are_seen_by_an_attachment() {
     write(&store, "notes.txt", b"abc\r\neth0");
     let seen = store.reservations(&attachment("abc", "eth0")).unwrap();
     assert_eq!(seen.taken.len(), 5);
-    let mut held: Vec<IpAddr> = seen.held().collect();
+    let mut held: Vec<IpAddr> = seen.held.ips().collect();
     held.sort();
     assert_eq!(held, [ip("10.1.0.2"), ip("10.1.0.4"), ip("fd00::5")]);
-    let mut released: Vec<IpAddr> = seen.to_release().iter().map(|one| one.ip).collect();
+    let mut released: Vec<IpAddr> = seen.held.to_release().iter().map(|one| one.ip).collect();
     released.sort();
     assert_eq!(released, [ip("10.1.0.2"), ip("fd00::5")]);
     let oldest = store.reservations(&attachment("other", "eth0")).unwrap();
-    assert_eq!(oldest.to_release().len(), 1);
+    assert_eq!(oldest.held.to_release().len(), 1);
     assert!(store.holds(&attachment("abc", "eth0"), ip("10.1.0.4")));
     assert!(!store.holds(&attachment("abc", "eth0"), ip("10.1.0.3")));
     assert!(!store.holds(&attachment("abc", "eth0"), ip("10.1.0.99")));
@@ -213,7 +214,7 @@ fn junk_is_left_alone_and_its_names_are_not_given() {
     let abc = attachment("abc", "eth0");
     let seen = store.reservations(&abc).unwrap();
     assert!(seen.taken.contains(&ip("10.1.0.2")) && seen.taken.contains(&ip("10.1.0.3")));
-    assert!(seen.to_release().is_empty());
+    assert!(seen.held.to_release().is_empty());
     assert!(reserve(&store, &abc, &["10.1.0.2"]).is_err());
 }
 
@@ -222,7 +223,7 @@ fn a_pipe_in_the_folder_does_not_hang_us() {
     let (_folder, store) = store();
     nix::unistd::mkfifo(&store.path.join("10.1.0.2"), file_mode()).unwrap();
     let seen = store.reservations(&attachment("abc", "eth0")).unwrap();
-    assert!(seen.to_release().is_empty());
+    assert!(seen.held.to_release().is_empty());
 }
 
 #[test]
@@ -263,8 +264,8 @@ fn release_removes_once_and_again() {
     reserve(&store, &abc, &["10.1.0.2"]).unwrap();
     let locked = store.lock(SHORT).unwrap().unwrap();
     let seen = store.reservations(&abc).unwrap();
-    locked.release(&seen.to_release()[0]).unwrap();
-    locked.release(&seen.to_release()[0]).unwrap();
+    locked.release(&seen.held.to_release()[0]).unwrap();
+    locked.release(&seen.held.to_release()[0]).unwrap();
     assert_eq!(names(&store), ["last_reserved_ip.0", "lock"]);
 }
 
