@@ -34,7 +34,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients clients bench lint browser schema install uninstall clean
+.PHONY: all deps toolchain build demo test test-clients clients bench valgrind lint browser schema install uninstall clean
 
 all: build
 
@@ -67,9 +67,13 @@ toolchain:
 	fi
 
 # Static where the musl target is there: a plugin is started for every pod, and a static start is faster.
+define CHOOSE_TARGET
+target=$$(rustc -vV | sed -n 's/^host: //p'); \
+	[[ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]] || target=$(MUSL)
+endef
+
 build: deps
-	@target=$$(rustc -vV | sed -n 's/^host: //p'); \
-	[[ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]] || target=$(MUSL); \
+	@$(CHOOSE_TARGET); \
 	cargo build --release --locked --target $$target $(addprefix -p ,$(BINARIES)); \
 	mkdir -p $(BIN); \
 	for binary in $(BINARIES); do install -m 0755 target/$$target/release/$$binary $(BIN)/$$binary; done
@@ -133,10 +137,22 @@ test-clients: build clients
 	$(SAY_SKIPPED); \
 	exit $$status
 
-# Beside the reference plugins. BENCH="--only chain --json FILE" gives it options; see `target/release/bench --help`.
-bench: build
-	cargo build --release --locked -p benches
-	@target/release/bench --ours $(BIN) $(BENCH)
+# Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
+# options; `make bench BENCH=--help` lists them.
+bench: build valgrind
+	@$(CHOOSE_TARGET); \
+	cargo build --release --locked --target $$target -p benches -p floor; \
+	install -m 0755 target/$$target/release/bench target/$$target/release/floor $(BIN); \
+	$(BIN)/bench --ours $(BIN) $(BENCH)
+
+# Where it can be had; instructions are not counted otherwise.
+valgrind:
+	@if ! command -v valgrind >/dev/null; then \
+	    if [[ $(ROOT) == 0 ]]; then sudo=(); else sudo=(sudo -n); fi; \
+	    echo "valgrind: installing with apt: valgrind"; \
+	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind' >/dev/null 2>&1 \
+	        || echo "valgrind: it cannot be had; no instructions are counted"; \
+	fi
 
 lint: deps
 	cargo fmt --all --check

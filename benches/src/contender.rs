@@ -22,6 +22,8 @@ pub enum Side {
     Ours,
     /// Those to compare with.
     Theirs,
+    /// What the kernel itself costs.
+    Floor,
 }
 
 impl Side {
@@ -30,6 +32,7 @@ impl Side {
         match self {
             Side::Ours => "ours",
             Side::Theirs => "theirs",
+            Side::Floor => "floor",
         }
     }
 }

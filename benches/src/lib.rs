@@ -10,6 +10,7 @@ mod case;
 mod cases;
 mod contender;
 mod counted;
+mod floor;
 mod machine;
 mod node;
 mod options;
@@ -29,6 +30,8 @@ use std::process::ExitCode;
 
 pub use case::Case;
 pub use contender::{Contender, Side};
+pub use floor::{Floor, FloorPod};
+pub use node::{Node, Pod};
 pub use options::Options;
 pub use report::Report;
 pub use row::{Row, Unit};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cni::runtime::{NetworkList, Runtime, RuntimeConf};
 use cni::{Error, Version};
-use lab::{Lab, Namespace};
+use lab::{Lab, Namespace, Snapshot};
 use serde_json::{Map, Value};
 
 use crate::asked::{self, PODS_PER_NETWORK};
@@ -101,6 +101,19 @@ impl Node {
         self.lab.folder().join("networks")
     }
 
+    /// Where the floor keeps its reservations.
+    pub fn floor_store(&self) -> PathBuf {
+        self.data().join("floor")
+    }
+
+    /// What the node holds, with the floor's reservations.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn snapshot(&self) -> Outcome<Snapshot> {
+        Ok(Snapshot::of(&self.namespace, &self.floor_store())?)
+    }
+
     /// The chain of the network with that number.
     ///
     /// # Errors
@@ -110,13 +123,21 @@ impl Node {
         Ok(NetworkList::parse(list.to_string().into_bytes())?)
     }
 
+    /// A namespace beside the node.
+    ///
+    /// # Errors
+    /// The lab's.
+    pub fn namespace_of(&self, name: &str) -> Outcome<Namespace> {
+        Ok(self.lab.namespace(name)?)
+    }
+
     /// A pod to be.
     ///
     /// # Errors
     /// The lab's.
     pub fn pod(&self, id: &str) -> Outcome<Pod> {
         Ok(Pod {
-            namespace: self.lab.namespace(id)?,
+            namespace: self.namespace_of(id)?,
             id: id.to_owned(),
         })
     }

@@ -100,20 +100,33 @@ fn with_summaries(row: &Row) -> Value {
         .collect();
     value["summaries"] = summaries.into();
     value["gain"] = json!(gain(row));
+    value["toFloor"] = json!(to_floor(row));
     value
 }
 
 /// How many times better ours is than theirs.
 fn gain(row: &Row) -> Option<f64> {
-    let ours = row.series.get(&Side::Ours)?;
-    let theirs = row.series.get(&Side::Theirs)?;
-    compare(ours, theirs, |ours, theirs| row.unit.gain(ours, theirs))
+    better(row, Side::Ours, Side::Theirs)
+}
+
+/// How many times better the floor is than ours.
+fn to_floor(row: &Row) -> Option<f64> {
+    better(row, Side::Floor, Side::Ours)
+}
+
+fn better(row: &Row, one: Side, other: Side) -> Option<f64> {
+    let [one, other] = [one, other].map(|side| row.series.get(&side));
+    compare(one?, other?, |one, other| row.unit.gain(one, other))
 }
 
 /// The rows of one case, with a heading where the subject changes.
 fn table(rows: &[&Row]) -> String {
-    let head = ["", "ours", "theirs", "times better"];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    let with_floor = rows.iter().any(|row| row.series.contains_key(&Side::Floor));
+    let mut head = vec!["", "ours", "theirs", "times better"];
+    if with_floor {
+        head.extend(["floor", "ours to floor"]);
+    }
+    let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
     let mut last = None;
     for row in rows {
         let heading = heading(row.subject);
@@ -121,7 +134,7 @@ fn table(rows: &[&Row]) -> String {
             lines.push(vec![heading]);
         }
         last = Some(row.subject);
-        lines.push(line(row));
+        lines.push(line(row, with_floor));
     }
     columns(&lines)
 }
@@ -133,7 +146,7 @@ fn heading(subject: Subject) -> String {
     parts.join(", ")
 }
 
-fn line(row: &Row) -> Vec<String> {
+fn line(row: &Row, with_floor: bool) -> Vec<String> {
     let unit = match row.unit {
         Unit::Milliseconds | Unit::Count => String::new(),
         unit => format!(" ({})", unit.name()),
@@ -143,13 +156,19 @@ fn line(row: &Row) -> Vec<String> {
         let summary = series.and_then(|series| Summary::of(series));
         summary.map_or_else(|| NONE.to_owned(), |summary| cell_of(summary, row.unit))
     };
-    let gain = gain(row).map_or_else(|| NONE.to_owned(), |gain| format!("{gain:.1}"));
-    vec![
+    let factor = |factor: Option<f64>| {
+        factor.map_or_else(|| NONE.to_owned(), |factor| format!("{factor:.1}"))
+    };
+    let mut cells = vec![
         format!("  {}{unit}", row.what),
         cell(Side::Ours),
         cell(Side::Theirs),
-        gain,
-    ]
+        factor(gain(row)),
+    ];
+    if with_floor {
+        cells.extend([cell(Side::Floor), factor(to_floor(row))]);
+    }
+    cells
 }
 
 fn cell_of(summary: Summary, unit: Unit) -> String {

@@ -130,9 +130,27 @@ fn one_round_of_everything() {
             .any(|row| row.subject.rules == Some(rules))
     };
     assert!(with(Rules::IptablesNft) && with(Rules::Nftables));
+    expect_floor(&report);
     let text = report.text();
     assert!(text.contains("One pod at a time\n"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+/// The floor is in it where its program is: for what a whole chain does, but looks at nothing.
+#[track_caller]
+fn expect_floor(report: &Report) {
+    if !tests::binary_folder().join("floor").is_file() {
+        lab::skip("no floor beside the plugins");
+        return;
+    }
+    for row in &report.rows {
+        let floor = row.series.get(&Side::Floor).map_or(0, Vec::len);
+        let must = match row.subject.case {
+            Case::Chain | Case::Pods => ["ADD", "DEL"].contains(&row.what.as_str()),
+            case => case == Case::AtOnce,
+        };
+        assert_eq!(floor, usize::from(must), "{row:?}\n{:?}", report.skipped);
+    }
 }
 
 #[track_caller]

@@ -12,16 +12,18 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
     for rules in Rules::ALL {
         bench.progress.begin(&format!("chain, {}", rules.name()));
         let nodes = bench.nodes(rules)?;
+        let floor = bench.floor(&nodes);
         let life = Life {
             subject: Subject {
                 rules: Some(rules),
                 ..Subject::of(Case::Chain)
             },
+            number: 1,
             ports: 1,
             rounds: ROUNDS,
             plugins: true,
         };
-        rows.extend(life.run(bench, &nodes)?);
+        rows.extend(life.run(bench, &nodes, floor.as_ref())?);
     }
     Ok(rows)
 }

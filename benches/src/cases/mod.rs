@@ -13,6 +13,7 @@ mod store;
 
 use std::path::Path;
 
+use crate::floor::Floor;
 use crate::machine::Machine;
 use crate::node::Node;
 use crate::progress::Progress;
@@ -104,6 +105,23 @@ impl Bench {
         }
         unable.iter().for_each(|(what, why)| self.skip(what, why));
         Ok(nodes)
+    }
+
+    /// The floor on our own node among these, where its program is there.
+    fn floor<'a>(&mut self, nodes: &'a [Node]) -> Option<Floor<'a>> {
+        let node = nodes.iter().find(|node| node.side == Side::Ours)?;
+        let Some(program) = Floor::program(&self.options.ours) else {
+            self.skip("the floor", "its program is not beside the plugins");
+            return None;
+        };
+        match Floor::new(&program, node) {
+            Ok(floor) => Some(floor),
+            Err(error) => {
+                let what = format!("{} by the floor", node.rules.name());
+                self.skip(&what, &error.to_string());
+                None
+            }
+        }
     }
 
     /// The plugins that are to make up a crowd on a node: ours, since theirs would take many minutes

@@ -12,12 +12,12 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
     for rules in Rules::ALL {
         let name = rules.name();
         let nodes = bench.nodes(rules)?;
+        let floor = bench.floor(&nodes);
         let mut there = 0;
-        for at in bench.numbers(&[0, 100, 250, 1000], &[0, 3]) {
+        let numbers = bench.numbers(&[0, 100, 250, 1000], &[0, 3]);
+        for (number, at) in (1..).zip(numbers) {
             for node in nodes.iter().filter(|_| at > there) {
-                let side = node.side.name();
-                let doing = format!("making {at} pods, {name}, {side}");
-                bench.progress.begin(&doing);
+                bench.progress.begin(&format!("making {at} pods, {name}"));
                 node.crowd(there, at, bench.crowd_maker(node))?;
             }
             there = at;
@@ -30,11 +30,12 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
                     rules: Some(rules),
                     at: Some(at),
                 },
+                number,
                 ports: 1,
                 rounds: ROUNDS,
                 plugins: false,
             };
-            rows.extend(life.run(bench, &nodes)?);
+            rows.extend(life.run(bench, &nodes, floor.as_ref())?);
         }
         bench.progress.begin(&format!("removing the pods, {name}"));
     }

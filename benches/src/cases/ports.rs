@@ -41,9 +41,10 @@ fn with_ports(bench: &mut Bench, rules: Rules, ports: u32) -> Outcome<Vec<Row>> 
             rules: Some(rules),
             at: Some(ports),
         },
+        number: 1,
         ports,
         rounds: if few { FEW_ROUNDS } else { ROUNDS },
         plugins: false,
     };
-    life.run(bench, &nodes)
+    life.run(bench, &nodes, None)
 }
