@@ -55,8 +55,27 @@ fn what_runs_on_a_node_ends_with_it() {
     let mut process = File::open(file).unwrap();
     assert_eq!(std::io::read_to_string(&process).unwrap(), "sleep\n");
     process.rewind().unwrap();
+    // A control group of its own, be there one tree of them or several.
+    let made = "for root in /sys/fs/cgroup /sys/fs/cgroup/*; do
+        test ! -e $root/cgroup.procs || { mkdir $root/mine; break; }
+    done";
+    host.read("sh", &["-c", made]);
     let folder = host.folder().to_owned();
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+    assert_eq!(groups(&["mine"]), [""; 0]);
+    assert_eq!(groups(&[&name, "mine"]).len(), 1);
     drop(host);
     assert!(!folder.exists());
+    assert_eq!(groups(&[&name]), [""; 0]);
     assert!(std::io::read_to_string(&process).is_err());
+}
+
+/// The machine's control groups of this path, in whichever tree.
+fn groups(path: &[&str]) -> Vec<String> {
+    let trees = std::fs::read_dir("/sys/fs/cgroup").unwrap();
+    let trees = trees.map(|tree| tree.unwrap().path());
+    let roots = trees.chain([Path::new("/sys/fs/cgroup").to_owned()]);
+    let found = roots.map(|root| path.iter().fold(root, |folder, name| folder.join(name)));
+    let found = found.filter(|group| group.is_dir());
+    found.map(|group| group.display().to_string()).collect()
 }
