@@ -14,6 +14,7 @@ mod floor;
 mod machine;
 mod node;
 mod options;
+mod plot;
 mod progress;
 mod report;
 mod rounds;
@@ -57,6 +58,7 @@ pub fn main(options: &Options) -> ExitCode {
 /// # Errors
 /// The lab cannot be made, or a plugin fails: what is measured is work that is done.
 pub fn run(options: &Options) -> Outcome<Report> {
+    options.check()?;
     lab::rootless::enter()?;
     lab::supported()?;
     // What an interrupted run left.
@@ -74,6 +76,11 @@ fn publish(report: &Report, options: &Options) -> Outcome<()> {
         let text = serde_json::to_string_pretty(report)?;
         std::fs::write(file, text + "\n")
             .map_err(|error| format!("--json {}: {error}", file.display()))?;
+    }
+    if let Some(file) = &options.plot {
+        let drawing = plot::svg(report).ok_or("--plot: case pods was not measured")?;
+        std::fs::write(file, drawing)
+            .map_err(|error| format!("--plot {}: {error}", file.display()))?;
     }
     std::io::stdout().write_all(report.text().as_bytes())?;
     Ok(())

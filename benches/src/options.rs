@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::Case;
+use crate::{Case, Outcome};
 
 /// Measures CNI plugins side by side, in network namespaces of their own.
 ///
@@ -37,9 +37,21 @@ pub struct Options {
     /// Keep the results, with every single value, in this file as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Draw what a pod costs, by the pods on the node, into this file as SVG; case pods must be among
+    /// those that are measured
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
 }
 
 impl Options {
+    /// Whether what is asked for goes together.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        if self.plot.is_some() && !self.cases().contains(&Case::Pods) {
+            return Err("--plot: it draws case pods, which --only leaves out".into());
+        }
+        Ok(())
+    }
+
     /// The cases to measure, in their order.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let wanted = |case: &Case| self.only.is_empty() || self.only.contains(case);
@@ -74,6 +86,13 @@ mod tests {
         assert_eq!(parse(&[]).cases(), Case::ALL);
         let some = parse(&["--only", "store", "--only", "chain"]);
         assert_eq!(some.cases(), [Case::Chain, Case::Store]);
+    }
+
+    #[test]
+    fn what_is_drawn_must_be_measured() {
+        assert!(parse(&["--plot", "x.svg"]).check().is_ok());
+        let error = parse(&["--plot", "x.svg", "--only", "gc"]).check();
+        assert!(error.unwrap_err().to_string().starts_with("--plot: "));
     }
 
     #[test]

@@ -195,13 +195,14 @@ fn number(value: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::Rules;
 
-    fn report() -> Report {
+    /// One with a few rows.
+    pub(crate) fn report() -> Report {
         let row = |what: &str, unit, ours: &[f64], theirs: &[f64]| Row {
             subject: Subject {
                 case: Case::Pods,
