@@ -143,7 +143,8 @@ impl Node {
     }
 
     /// ADD, CHECK and DEL of a pod: what the chain and each of its plugins took. A CHECK that others
-    /// refuse is no work that is done, and left out: see [`Node::refused`].
+    /// refuse is no work that is done, and left out but for the plugins that passed: see
+    /// [`Node::refused`].
     ///
     /// # Errors
     /// The first plugin's that fails.
@@ -160,7 +161,9 @@ impl Node {
             Err(error) if self.side != Side::Ours => {
                 let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
                 refused.get_or_insert(error.to_string());
-                Vec::new()
+                let mut passed = self.calls("CHECK");
+                passed.pop();
+                passed
             }
             checked => checked?,
         };
@@ -186,10 +189,15 @@ impl Node {
     ) -> Outcome<Vec<Sample>> {
         drop(self.watch.take());
         let took = self.time(verb, call)?;
-        let each = self.watch.take().into_iter();
-        let each = each.map(|(plugin, took)| (format!("{verb} {plugin}"), milliseconds(took)));
         let whole = (verb.to_owned(), milliseconds(took));
-        Ok(std::iter::once(whole).chain(each).collect())
+        Ok(std::iter::once(whole).chain(self.calls(verb)).collect())
+    }
+
+    /// What each plugin took since the last time.
+    fn calls(&self, verb: &str) -> Vec<Sample> {
+        let each = self.watch.take().into_iter();
+        each.map(|(plugin, took)| (format!("{verb} {plugin}"), milliseconds(took)))
+            .collect()
     }
 
     /// What one call takes, in the node's namespace.

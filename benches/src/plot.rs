@@ -36,9 +36,9 @@ text.tick { fill: var(--faint); font-size: 11px; }
 .ours { stroke: var(--ours); }
 .theirs { stroke: var(--theirs); stroke-dasharray: 7 4; }
 .floor { stroke: var(--floor); stroke-dasharray: 2 3; }
-circle.ours { fill: var(--ours); }
-circle.theirs { fill: var(--theirs); }
-circle.floor { fill: var(--floor); }
+circle.ours { fill: var(--ours); stroke: none; }
+circle.theirs { fill: var(--theirs); stroke: none; }
+circle.floor { fill: var(--floor); stroke: none; }
 ";
 
 /// One line: the median time in ms at each number of pods.

@@ -65,9 +65,10 @@ impl Report {
             ));
         }
         text.push_str(
-            "Median [95th percentile] ±distance of the quartiles, in ms unless another unit is \
-             named.\nThe contenders ran in turn: the ratios carry, the times are this machine's in \
-             this hour.\n",
+            "Median (best) [95th percentile] ±distance of the quartiles, in ms unless another unit \
+             is named.\nThe contenders ran in turn: the ratios carry, the times are this machine's \
+             in this hour.\nOn a busy machine look at what is so at best, that is of the best \
+             values.\n",
         );
         text
     }
@@ -101,6 +102,8 @@ fn with_summaries(row: &Row) -> Value {
     value["summaries"] = summaries.into();
     value["gain"] = json!(gain(row));
     value["toFloor"] = json!(to_floor(row));
+    value["gainAtBest"] = json!(at_best(row, Side::Ours, Side::Theirs));
+    value["toFloorAtBest"] = json!(at_best(row, Side::Floor, Side::Ours));
     value
 }
 
@@ -114,6 +117,18 @@ fn to_floor(row: &Row) -> Option<f64> {
     better(row, Side::Floor, Side::Ours)
 }
 
+/// The same of their best values, which is what can be told on a busy machine.
+fn at_best(row: &Row, one: Side, other: Side) -> Option<f64> {
+    let best = |side| {
+        let summary = row
+            .series
+            .get(&side)
+            .and_then(|series| Summary::of(series))?;
+        Some(row.unit.best(summary))
+    };
+    Some(row.unit.gain(best(one)?, best(other)?))
+}
+
 fn better(row: &Row, one: Side, other: Side) -> Option<f64> {
     let [one, other] = [one, other].map(|side| row.series.get(&side));
     compare(one?, other?, |one, other| row.unit.gain(one, other))
@@ -122,9 +137,9 @@ fn better(row: &Row, one: Side, other: Side) -> Option<f64> {
 /// The rows of one case, with a heading where the subject changes.
 fn table(rows: &[&Row]) -> String {
     let with_floor = rows.iter().any(|row| row.series.contains_key(&Side::Floor));
-    let mut head = vec!["", "ours", "theirs", "times better"];
+    let mut head = vec!["", "ours", "theirs", "times better", "at best"];
     if with_floor {
-        head.extend(["floor", "ours to floor"]);
+        head.extend(["floor", "ours to floor", "at best"]);
     }
     let mut lines = vec![head.into_iter().map(str::to_owned).collect()];
     let mut last = None;
@@ -164,9 +179,11 @@ fn line(row: &Row, with_floor: bool) -> Vec<String> {
         cell(Side::Ours),
         cell(Side::Theirs),
         factor(gain(row)),
+        factor(at_best(row, Side::Ours, Side::Theirs)),
     ];
     if with_floor {
-        cells.extend([cell(Side::Floor), factor(to_floor(row))]);
+        let best = at_best(row, Side::Floor, Side::Ours);
+        cells.extend([cell(Side::Floor), factor(to_floor(row)), factor(best)]);
     }
     cells
 }
@@ -175,12 +192,13 @@ fn cell_of(summary: Summary, unit: Unit) -> String {
     if unit == Unit::Count {
         return format!("{:.0}", summary.median);
     }
-    let number = number(summary.median);
+    let median = number(summary.median);
     if summary.count == 1 {
-        return number;
+        return median;
     }
+    let (best, p95) = (number(unit.best(summary)), number(summary.p95));
     let spread = summary.spread * 100.0;
-    format!("{number} [{}] ±{spread:.0}%", self::number(summary.p95))
+    format!("{median} ({best}) [{p95}] ±{spread:.0}%")
 }
 
 /// Three figures are what a measurement is good for.
@@ -242,11 +260,12 @@ pub(crate) mod tests {
     fn the_table() {
         let text = report().text();
         let (_, table) = text.split_once("host port\n").unwrap();
-        let expected = "                         ours          theirs  times better
+        let expected =
+            "                                ours                theirs  times better  at best
 iptables-nft, 100
-  ADD        11.0 [12.0] ±18%  110 [120] ±19%          10.0
-  ADD (1/s)              60.0            15.0           4.0
-  DEL                    1.00               -             -
+  ADD        11.0 (10.0) [12.0] ±18%  110 (99.0) [120] ±19%          10.0      9.9
+  ADD (1/s)                     60.0                   15.0           4.0      4.0
+  DEL                           1.00                      -             -        -
 
 Not measured
   something: a reason

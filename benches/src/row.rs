@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::rounds::Measured;
+use crate::statistics::Summary;
 use crate::{Case, Rules, Side};
 
 /// What values count.
@@ -32,6 +33,14 @@ impl Unit {
             Unit::PerSecond => "1/s",
             Unit::Count => "count",
             Unit::Kilobytes => "KiB",
+        }
+    }
+
+    /// The best value of a series: what came of it when the least got in its way.
+    pub fn best(self, series: Summary) -> f64 {
+        match self {
+            Unit::PerSecond => series.greatest,
+            _ => series.least,
         }
     }
 

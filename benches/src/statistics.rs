@@ -7,6 +7,10 @@ use serde::Serialize;
 pub struct Summary {
     /// How many values there are.
     pub count: usize,
+    /// The least of them.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
     /// Half of them are below it.
     pub median: f64,
     /// 95 of a hundred are at most that.
@@ -24,6 +28,8 @@ impl Summary {
         let apart = quartiles.0 - quartiles.1;
         Some(Summary {
             count: sorted.len(),
+            least: *sorted.first()?,
+            greatest: *sorted.last()?,
             median,
             p95: percentile(&sorted, 95)?,
             spread: if apart > 0.0 { apart / median } else { 0.0 },
@@ -98,6 +104,8 @@ mod tests {
         let summary = Summary::of(&[10.0, 40.0, 20.0, 30.0]).unwrap();
         let expected = Summary {
             count: 4,
+            least: 10.0,
+            greatest: 40.0,
             median: 25.0,
             p95: 40.0,
             spread: 0.8,

@@ -133,5 +133,9 @@ fn del(pod: Pod, nftables: bool, store: &Path) -> io::Result<()> {
 }
 
 fn write_sysctl(sysctl: &str) -> io::Result<()> {
-    std::fs::write(Path::new("/proc/sys").join(sysctl), "1")
+    match std::fs::write(Path::new("/proc/sys").join(sysctl), "1") {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
+    }
 }
