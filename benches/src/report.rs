@@ -261,7 +261,7 @@ pub(crate) mod tests {
         let text = report().text();
         let (_, table) = text.split_once("host port\n").unwrap();
         let expected =
-            "                                ours                theirs  times better  at best
+            "                                ours                 theirs  times better  at best
 iptables-nft, 100
   ADD        11.0 (10.0) [12.0] ±18%  110 (99.0) [120] ±19%          10.0      9.9
   ADD (1/s)                     60.0                   15.0           4.0      4.0
