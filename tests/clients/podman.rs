@@ -10,8 +10,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
 use std::time::Duration;
 
-use clients::{Host, Names, PODMAN, Podman, fetch, patiently};
+use clients::{Host, Names, PODMAN, Podman, chain, fetch, patiently};
 use lab::{Namespace, Snapshot};
+use serde_json::json;
 use tests::{at, sh};
 
 /// How long what is expected to fail is tried.
@@ -155,6 +156,37 @@ fn a_fixed_address_and_mac() {
     );
 }
 
+/// Without the plugins that podman puts into its own lists, one of which sets MACs too.
+#[test]
+fn a_network_that_was_written_by_hand() {
+    for names in Names::all() {
+        let Some(host) = Host::new("byhand", &PODMAN) else {
+            return;
+        };
+        let podman = Podman::new(&host);
+        let mut list = chain(*names, "1.0.0");
+        let ipam = list["plugins"][0]["ipam"].as_object_mut().unwrap();
+        // Only from these does podman know its networks' subnets.
+        let subnet = ipam.remove("subnet").unwrap();
+        ipam.insert("ranges".to_owned(), json!([[{ "subnet": subnet }]]));
+        host.configure(&list);
+        let [node, _] = host.addresses();
+        let wish = "--network pods:ip=10.244.0.77,mac=02:11:22:33:44:55";
+        let mut before = None;
+        for _ in 0..2 {
+            podman.serve("w1", &format!("{wish} --publish 8080:80"));
+            let inside = podman.run("exec w1 ip address show dev eth0");
+            assert!(inside.contains("inet 10.244.0.77/24 "), "{inside}");
+            assert!(inside.contains("link/ether 02:11:22:33:44:55 "), "{inside}");
+            fetch(&host.outside, port(node, 8080));
+            podman.run("rm --force --time 0 w1");
+            let now = host.snapshot("pods");
+            assert_eq!(now.reservations, [""; 0]);
+            assert_eq!(before.get_or_insert_with(|| now.clone()), &now);
+        }
+    }
+}
+
 #[test]
 fn connected_to_another_network_and_disconnected() {
     let options = "--subnet 10.90.0.0/24";
@@ -186,6 +218,9 @@ fn connected_to_another_network_and_disconnected() {
         podman.run("rm --force --time 0 w1");
         assert_eq!(host.snapshot("other").reservations, [""; 0]);
         podman.run("network rm other");
+        // podman removes the bridge itself where it knows the type's name.
+        let bridge = "! ip link show cni-podman2 2>/dev/null || ip link delete cni-podman2";
+        sh(&host.node.namespace, bridge);
         expect_gone(host, before);
     });
 }
