@@ -12,6 +12,8 @@ PLUGINS      := bridge-lite portmap-lite bandwidth-lite loopback-lite host-local
 BINARIES     := $(PLUGINS) podnet
 # Where `build` leaves the binaries, whatever the target they were built for.
 BIN          := target/bin
+# Where `dist` leaves what it makes.
+DIST         ?= target/dist
 # Options of the benchmark.
 BENCH        ?=
 
@@ -34,7 +36,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients clients bench floor valgrind lint browser schema install uninstall clean
+.PHONY: all deps toolchain build demo test test-clients clients bench floor valgrind lint browser schema install uninstall dist clean
 
 all: build
 
@@ -180,6 +182,10 @@ install: build
 uninstall:
 	@podnet="$(BIN)/podnet"; [[ -x "$$podnet" ]] || podnet="$(DESTDIR)$(PREFIX)/podnet"; \
 	"$$podnet" uninstall --bin-dir "$(DESTDIR)$(PREFIX)" --conf-dir "$(DESTDIR)$(CONF_DIR)"
+
+# A tarball and a Debian package.
+dist: build
+	@packaging/dist $(BIN) $(DIST)
 
 clean:
 	cargo clean

@@ -1,0 +1,447 @@
+//! What `make dist` makes: the tarball, and the Debian package on a root of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use lab::find_tool;
+use tempfile::TempDir;
+use tests::{binary_folder, write_script};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const PLUGINS: [&str; 5] = ["bandwidth", "bridge", "host-local", "loopback", "portmap"];
+/// A release's programs together have less. Larger ones take minutes to be packed.
+const SMALL: u64 = 32 << 20;
+/// As of a commit.
+const EPOCH: &str = "1700000000";
+const TARBALL: &str = "^cni-lite-linux-[a-z0-9]+-vVERSION[.]tgz$";
+
+/// Programs, and what was made of them. Removed when the tests end.
+struct Dist {
+    folder: TempDir,
+    said: String,
+}
+
+impl Dist {
+    /// Packs the programs as that version.
+    fn new(version: &str) -> Dist {
+        Dist::with(version, |_| {})
+    }
+
+    /// As [`Dist::new`], with programs that are changed before.
+    fn with(version: &str, change: impl FnOnce(&Path)) -> Dist {
+        let dist = Dist {
+            folder: tempfile::tempdir().unwrap(),
+            said: String::new(),
+        };
+        let programs = dist.folder.path().join("programs");
+        fs::create_dir(&programs).unwrap();
+        fill(&programs, version);
+        change(&programs);
+        let packed = Command::new(Path::new(ROOT).join("packaging/dist"))
+            .args([&programs, &dist.made()])
+            .arg(version)
+            .env("SOURCE_DATE_EPOCH", EPOCH)
+            .env("TMPDIR", dist.folder.path())
+            .output()
+            .unwrap();
+        Dist {
+            said: expect_done(packed),
+            ..dist
+        }
+    }
+
+    fn made(&self) -> PathBuf {
+        self.folder.path().join("made")
+    }
+
+    /// What was made with that end of its name; `None`, said aloud, where it could not be made.
+    fn find(&self, ending: &str) -> Option<PathBuf> {
+        let paths = fs::read_dir(self.made())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let found = paths
+            .into_iter()
+            .find(|path| path.to_string_lossy().ends_with(ending));
+        if found.is_none() {
+            lab::skip("no dpkg-deb");
+        }
+        found
+    }
+
+    fn package(&self) -> Option<PathBuf> {
+        self.find(".deb")
+    }
+}
+
+/// A program for each: the real ones where they are small, or else such as say their names, and a
+/// podnet that calls the real one.
+fn fill(programs: &Path, version: &str) {
+    let built = binary_folder().canonicalize().unwrap();
+    let names = PLUGINS.map(|plugin| format!("{plugin}-lite"));
+    let size = |name: &String| fs::metadata(built.join(name)).unwrap().len();
+    if names.iter().map(size).sum::<u64>() < SMALL {
+        for name in names.iter().map(String::as_str).chain(["podnet"]) {
+            fs::copy(built.join(name), programs.join(name)).unwrap();
+        }
+        // What is behind a program changes nothing of it.
+        let bridge = programs.join("bridge-lite");
+        let bytes = [&fs::read(&bridge).unwrap(), version.as_bytes()].concat();
+        fs::write(bridge, bytes).unwrap();
+        return;
+    }
+    for name in &names {
+        let text = format!("#!/bin/sh\n# {version}\necho CNI {name} plugin\n");
+        write_script(&programs.join(name), &text);
+    }
+    let podnet = built.join("podnet");
+    let text = format!("#!/bin/sh\nexec {} \"$@\"\n", podnet.display());
+    write_script(&programs.join("podnet"), &text);
+}
+
+/// One for all tests that run at the same time.
+fn first() -> Arc<Dist> {
+    static SHARED: Mutex<Weak<Dist>> = Mutex::new(Weak::new());
+    // One that failed has left what was there.
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let dist = Arc::new(Dist::new("7.0.0"));
+        *shared = Arc::downgrade(&dist);
+        dist
+    })
+}
+
+#[track_caller]
+fn expect_done(output: Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a program says that succeeds.
+#[track_caller]
+fn run(program: &str, arguments: &[&str], folder: &Path) -> String {
+    let mut command = Command::new(program);
+    expect_done(
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .output()
+            .unwrap(),
+    )
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Every file and link below a folder, by its path there.
+fn files(folder: &Path) -> Vec<String> {
+    let found = run("find", &[".", "!", "-type", "d"], folder);
+    let mut files: Vec<_> = found.lines().map(|line| line[2..].to_owned()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_tarball_that_installs_itself() {
+    let first = first();
+    let made = first.made();
+    let tarball = first.find(".tgz").unwrap();
+    let name = tarball.file_name().unwrap().to_str().unwrap();
+    let pattern = TARBALL.replace("VERSION", "7[.]0[.]0");
+    run(
+        "sh",
+        &[
+            "-c",
+            "echo $0 | grep -Eqx $1",
+            name,
+            pattern.trim_matches(['^', '$']),
+        ],
+        &made,
+    );
+    run("sha256sum", &["--check", &format!("{name}.sha256")], &made);
+    let listed = run("tar", &["-tvzf", name], &made);
+    for line in listed.lines() {
+        assert!(
+            line.contains(" 0/0 ") && line.contains(" 2023-11-1"),
+            "{line}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    run("tar", &["-xzf", text(&tarball)], folder.path());
+    let mut expected = vec!["LICENSE".to_owned(), "THIRD-PARTY".to_owned()];
+    expected.extend(PLUGINS.map(|plugin| format!("{plugin}-lite")));
+    expected.insert(expected.len() - 1, "podnet".to_owned());
+    assert_eq!(files(folder.path()), expected);
+    let others = fs::read_to_string(folder.path().join("THIRD-PARTY")).unwrap();
+    for word in [
+        "\nserde_json v1",
+        "MIT OR Apache-2.0\n",
+        "---- tokio-1",
+        "Permission is hereby granted",
+    ] {
+        assert!(others.contains(word), "{word}");
+    }
+    // Of no machine.
+    assert!(!others.contains(" (/") && !others.contains(env!("CARGO_MANIFEST_DIR")));
+    let words = [
+        "install",
+        "--standard-names",
+        "--from",
+        ".",
+        "--bin-dir",
+        "bin",
+    ];
+    run("./podnet", &words, folder.path());
+    assert_eq!(files(&folder.path().join("bin")).len(), 12);
+}
+
+#[test]
+fn the_same_programs_give_the_same_bytes() {
+    let (first, again) = (first(), Dist::new("7.0.0"));
+    for ending in [".tgz", ".deb"] {
+        if let (Some(first), Some(again)) = (first.find(ending), again.find(ending)) {
+            assert!(
+                fs::read(first).unwrap() == fs::read(again).unwrap(),
+                "{ending}"
+            );
+        }
+    }
+}
+
+#[test]
+fn programs_that_are_not_static_say_so() {
+    let Some(shell) = ["/bin/dash", "/bin/bash"]
+        .into_iter()
+        .find(|it| Path::new(it).exists())
+    else {
+        return lab::skip("no shell to stand for a program");
+    };
+    let dist = Dist::with("7.0.0", |programs| {
+        fs::copy(shell, programs.join("bridge-lite")).unwrap();
+    });
+    let line = dist.said.lines().next().unwrap();
+    let words = "dist: not static, they need this system's C library or a newer one: ";
+    let names = line.strip_prefix(words).unwrap();
+    assert!(names.split(' ').any(|name| name == "bridge-lite"), "{line}");
+    if let Some(package) = dist.package() {
+        let depends = run(
+            "dpkg-deb",
+            &["-f", text(&package), "Depends"],
+            Path::new("/"),
+        );
+        assert!(depends.starts_with("libc6"), "{depends}");
+    }
+}
+
+#[test]
+fn what_is_in_the_package() {
+    let first = first();
+    let Some(package) = first.package() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let field = |name: &str| {
+        let value = run("dpkg-deb", &["-f", text(&package), name], Path::new("/"));
+        value.trim().to_owned()
+    };
+    assert_eq!(
+        (field("Package"), field("Version")),
+        ("cni-lite".into(), "7.0.0".into())
+    );
+    let machine = run("dpkg", &["--print-architecture"], Path::new("/"));
+    assert_eq!(field("Architecture"), machine.trim());
+    assert!(field("Installed-Size").parse::<u32>().unwrap() > 100);
+    assert!(field("Maintainer").contains('<') && field("Description").contains('\n'));
+
+    // Nobody's but root's, and nothing that only its owner may read.
+    let listed = run("dpkg-deb", &["-c", text(&package)], Path::new("/"));
+    for line in listed.lines() {
+        let good = ["drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--"];
+        assert!(
+            good.contains(&&line[..10]) && line.contains(" root/root "),
+            "{line}"
+        );
+    }
+    run("dpkg-deb", &["-R", text(&package), "."], folder.path());
+    run(
+        "md5sum",
+        &["--check", "--quiet", "DEBIAN/md5sums"],
+        folder.path(),
+    );
+    let all = files(folder.path());
+    let programs: Vec<_> = all
+        .iter()
+        .filter_map(|file| file.strip_prefix("opt/cni/bin/"))
+        .collect();
+    // No name that another's package or person may have put there.
+    assert_eq!(programs, PLUGINS.map(|plugin| format!("{plugin}-lite")));
+    for file in [
+        "usr/bin/podnet",
+        "usr/share/bash-completion/completions/podnet",
+        "usr/share/zsh/vendor-completions/_podnet",
+        "usr/share/fish/vendor_completions.d/podnet.fish",
+        "usr/share/man/man1/podnet.1.gz",
+        "usr/share/man/man1/podnet-install.1.gz",
+        "usr/share/doc/cni-lite/copyright",
+        "usr/share/doc/cni-lite/docs/bridge.md",
+        "usr/share/doc/cni-lite/examples/10-k8nd.conflist",
+    ] {
+        assert!(all.iter().any(|have| have == file), "{file}");
+    }
+    let outside = |file: &&String| {
+        !["DEBIAN/", "opt/cni/bin/", "usr/bin/", "usr/share/"]
+            .iter()
+            .any(|folder| file.starts_with(folder))
+    };
+    assert_eq!(all.iter().filter(outside).count(), 0, "{all:?}");
+    let log = run(
+        "gzip",
+        &["-dc", "usr/share/doc/cni-lite/changelog.gz"],
+        folder.path(),
+    );
+    assert!(
+        log.starts_with("cni-lite (7.0.0) unstable; urgency=medium\n"),
+        "{log}"
+    );
+    assert!(log.contains("  Tue, 14 Nov 2023 22:13:20 +0000\n"), "{log}");
+}
+
+/// A root that dpkg installs into, with the scripts of packages run outside of it.
+struct Debian(TempDir);
+
+impl Debian {
+    /// `None`, said aloud, where there is no dpkg, or nobody may own files there.
+    fn new() -> Option<Debian> {
+        if let Err(reason) = lab::supported() {
+            lab::skip(&reason);
+            return None;
+        }
+        if find_tool("dpkg").is_none() {
+            lab::skip("no dpkg");
+            return None;
+        }
+        let debian = Debian(tempfile::tempdir().unwrap());
+        let own = debian.path("var/lib/dpkg");
+        for folder in ["info", "updates"] {
+            fs::create_dir_all(own.join(folder)).unwrap();
+        }
+        fs::write(own.join("status"), "").unwrap();
+        Some(debian)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn read(&self, plugin: &str) -> Vec<u8> {
+        fs::read(self.path("opt/cni/bin").join(plugin)).unwrap()
+    }
+
+    #[track_caller]
+    fn dpkg(&self, arguments: &[&str]) -> String {
+        let options = [
+            "--force-script-chrootless",
+            // There is no C library there, which programs may need that are not static.
+            "--force-depends",
+            "--force-bad-path",
+            "--log=/dev/null",
+        ];
+        let root = format!("--root={}", self.0.path().display());
+        run(
+            "dpkg",
+            &[&[root.as_str()], &options[..], arguments].concat(),
+            Path::new("/"),
+        )
+    }
+
+    /// Runs podnet as it is installed there.
+    #[track_caller]
+    fn podnet(&self, command: &str, more: &[&str]) -> String {
+        let podnet = self.path("usr/bin/podnet");
+        let (bin, conf) = (self.path("opt/cni/bin"), self.path("etc/cni/net.d"));
+        let words = [command, "--bin-dir", text(&bin), "--conf-dir", text(&conf)];
+        run(text(&podnet), &[&words[..], more].concat(), Path::new("/"))
+    }
+
+    /// What is there beside dpkg's own.
+    fn files(&self) -> Vec<String> {
+        let mut files = files(self.0.path());
+        files.retain(|file| !file.starts_with("var/lib/dpkg"));
+        files
+    }
+}
+
+#[test]
+fn a_package_comes_is_exchanged_and_goes() {
+    let dist = first();
+    let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
+        return;
+    };
+    debian.dpkg(&["--install", text(&first)]);
+    let status = debian.dpkg(&["--status", "cni-lite"]);
+    assert!(
+        status.contains("\nStatus: install ok installed\n"),
+        "{status}"
+    );
+    let version = run(
+        text(&debian.path("usr/bin/podnet")),
+        &["--version"],
+        Path::new("/"),
+    );
+    assert!(version.starts_with("podnet "), "{version}");
+    let plugin = debian.path("opt/cni/bin/loopback-lite");
+    let about = run(text(&plugin), &["--version"], Path::new("/"));
+    assert!(about.starts_with("CNI loopback"), "{about}");
+    assert_eq!(debian.dpkg(&["--verify", "cni-lite"]), "");
+
+    let newer = Dist::new("7.0.1");
+    let before = debian.read("bridge-lite");
+    debian.dpkg(&["--install", text(&newer.package().unwrap())]);
+    assert!(debian.read("bridge-lite") != before);
+    assert!(!debian.path("opt/cni/bin/bridge").exists());
+    debian.dpkg(&["--purge", "cni-lite"]);
+    assert_eq!(debian.files(), [""; 0]);
+}
+
+#[test]
+fn standard_names_follow_the_package() {
+    let dist = first();
+    let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
+        return;
+    };
+    fs::create_dir_all(debian.path("opt/cni/bin")).unwrap();
+    fs::write(debian.path("opt/cni/bin/bridge"), "another's").unwrap();
+    debian.dpkg(&["--install", text(&first)]);
+    assert_eq!(debian.read("bridge"), b"another's");
+    let example = debian.path("usr/share/doc/cni-lite/examples/10-k8nd.conflist");
+    let (bin, example) = (debian.path("opt/cni/bin"), text(&example));
+    let words = ["--standard-names", "--from", text(&bin), "--conf", example];
+    debian.podnet("install", &words);
+    assert!(debian.read("bridge") == debian.read("bridge-lite"));
+    assert!(!bin.join("podnet").exists());
+
+    let newer = Dist::new("7.0.1");
+    debian.dpkg(&["--install", text(&newer.package().unwrap())]);
+    for plugin in PLUGINS {
+        assert!(
+            debian.read(plugin) == debian.read(&format!("{plugin}-lite")),
+            "{plugin}"
+        );
+    }
+    debian.dpkg(&["--remove", "cni-lite"]);
+    // A person's configuration stays.
+    let left = [
+        "etc/cni/net.d/.cni-lite-installed",
+        "etc/cni/net.d/10-k8nd.conflist",
+        "opt/cni/bin/bridge",
+    ];
+    assert_eq!(debian.files(), left);
+    assert_eq!(debian.read("bridge"), b"another's");
+}
