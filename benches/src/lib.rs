@@ -44,7 +44,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// Measures and prints, as the options say.
 pub fn main(options: &Options) -> ExitCode {
     match run(options).and_then(|report| publish(&report, options)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             // Nobody is left to tell where that is broken as well.
             let _ = writeln!(std::io::stderr(), "bench: {error}");
@@ -53,10 +54,11 @@ pub fn main(options: &Options) -> ExitCode {
     }
 }
 
-/// Measures what the options ask for.
+/// Measures what the options ask for. A case in which a plugin fails is in the report's `failed`, since
+/// what is measured is work that is done; the others go on.
 ///
 /// # Errors
-/// The lab cannot be made, or a plugin fails: what is measured is work that is done.
+/// No lab can be made, or a plugin is missing.
 pub fn run(options: &Options) -> Outcome<Report> {
     options.check()?;
     lab::rootless::enter()?;
@@ -66,12 +68,16 @@ pub fn run(options: &Options) -> Outcome<Report> {
     let mut bench = cases::Bench::new(options)?;
     let mut rows = Vec::new();
     for case in options.cases() {
-        rows.extend(cases::run(case, &mut bench)?);
+        match cases::run(case, &mut bench) {
+            Ok(measured) => rows.extend(measured),
+            Err(error) => bench.fail(case, &error.to_string()),
+        }
     }
     Ok(bench.report(rows))
 }
 
-fn publish(report: &Report, options: &Options) -> Outcome<()> {
+/// Prints the report; whether nothing of it failed.
+fn publish(report: &Report, options: &Options) -> Outcome<bool> {
     if let Some(file) = &options.json {
         let text = serde_json::to_string_pretty(report)?;
         std::fs::write(file, text + "\n")
@@ -83,5 +89,5 @@ fn publish(report: &Report, options: &Options) -> Outcome<()> {
             .map_err(|error| format!("--plot {}: {error}", file.display()))?;
     }
     std::io::stdout().write_all(report.text().as_bytes())?;
-    Ok(())
+    Ok(report.failed.is_empty())
 }

@@ -24,6 +24,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What was not, and why.
     pub skipped: Vec<Skipped>,
+    /// The cases that failed, and by what.
+    pub failed: Vec<Skipped>,
 }
 
 /// Something that was not measured.
@@ -46,10 +48,12 @@ impl Report {
                 text.push_str(&table(&rows));
             }
         }
-        if !self.skipped.is_empty() {
-            text.push_str("\nNot measured\n");
-            let line = |skipped: &Skipped| format!("  {}: {}\n", skipped.what, skipped.why);
-            text.extend(self.skipped.iter().map(line));
+        for (heading, list) in [("Not measured", &self.skipped), ("Failed", &self.failed)] {
+            if !list.is_empty() {
+                let line = |it: &Skipped| format!("  {}: {}\n", it.what, it.why);
+                text.push_str(&format!("\n{heading}\n"));
+                text.extend(list.iter().map(line));
+            }
         }
         text
     }
@@ -87,6 +91,7 @@ impl Serialize for Report {
             "contenders": self.contenders,
             "rows": rows,
             "skipped": self.skipped,
+            "failed": self.failed,
         })
         .serialize(serializer)
     }
@@ -253,6 +258,7 @@ pub(crate) mod tests {
                 what: "something".to_owned(),
                 why: "a reason".to_owned(),
             }],
+            failed: Vec::new(),
         }
     }
 

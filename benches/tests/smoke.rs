@@ -2,7 +2,7 @@
 //! results. How long anything took is no test's matter.
 
 // What helps a test fails as the test does.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use benches::{Case, Options, Report, Row, Rules, Side, Unit};
 use clap::Parser;
@@ -81,7 +81,9 @@ fn quick() -> Option<Report> {
     }
     let ours = tests::binary_folder();
     let options = Options::parse_from(["bench", "--quick", "--ours", ours.to_str().unwrap()]);
-    Some(benches::run(&options).unwrap())
+    let report = benches::run(&options).unwrap();
+    assert_eq!(report.failed, []);
+    Some(report)
 }
 
 /// The rows of a case, split where their subject changes.
@@ -171,4 +173,35 @@ fn expect_values(report: &Report, row: &Row) {
     if row.unit == Unit::Kilobytes {
         assert!(row.series[&Side::Ours][0] > 100.0, "{row:?}");
     }
+}
+
+/// Plugins that fail take their own case away, and no other.
+#[test]
+fn a_case_that_fails() {
+    if let Err(reason) = lab::supported() {
+        lab::skip(&reason);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for plugin in ["bridge", "portmap", "bandwidth", "host-local"] {
+        let file = folder.path().join(plugin);
+        tests::write_script(&file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");
+    }
+    let folder = folder.path().to_str().unwrap();
+    let words = ["bench", "--quick", "--ours", folder, "--against", folder];
+    let only = ["--only", "chain", "--only", "sizes"];
+    let report = benches::run(&Options::parse_from(words.iter().chain(&only))).unwrap();
+    let [failed] = &report.failed[..] else {
+        panic!("{:?}", report.failed);
+    };
+    assert_eq!(failed.what, Case::Chain.title());
+    assert!(failed.why.contains("no such luck"), "{failed:?}");
+    assert!(
+        report
+            .rows
+            .iter()
+            .all(|row| row.subject.case == Case::Sizes)
+    );
+    assert_eq!(report.rows.len(), 4);
+    assert!(report.text().contains("\nFailed\n  One pod at a time: "));
 }

@@ -34,6 +34,7 @@ pub struct Bench {
     theirs: Option<Contender>,
     progress: Progress,
     skipped: Vec<Skipped>,
+    failed: Vec<Skipped>,
 }
 
 impl Bench {
@@ -49,6 +50,7 @@ impl Bench {
             theirs: None,
             progress: Progress::new(),
             skipped: Vec::new(),
+            failed: Vec::new(),
         };
         let reference = Path::new(REFERENCE);
         match &options.against {
@@ -69,6 +71,7 @@ impl Bench {
             contenders: std::iter::once(self.ours).chain(self.theirs).collect(),
             rows,
             skipped: self.skipped,
+            failed: self.failed,
         }
     }
 
@@ -80,6 +83,14 @@ impl Bench {
                 why: why.trim().to_owned(),
             });
         }
+    }
+
+    /// Notes that a case failed.
+    pub fn fail(&mut self, case: Case, why: &str) {
+        self.failed.push(Skipped {
+            what: case.title().to_owned(),
+            why: why.trim().to_owned(),
+        });
     }
 
     fn contenders(&self) -> impl Iterator<Item = &Contender> {
