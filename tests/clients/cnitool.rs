@@ -157,7 +157,7 @@ fn del_of_a_pod_whose_namespace_is_gone() {
         host.read("ip", &["netns", "delete", "pod"]);
         user.run("del", &pod, &asked);
         assert_eq!(host.snapshot("pods").reservations, [""; 0]);
-        if are_ours("the rules and the ifb of a pod whose namespace is gone stay") {
+        if are_ours("the masquerade rule of a pod whose namespace is gone stays") {
             host.expect_as_before("gone", &before, "pods");
         }
     }

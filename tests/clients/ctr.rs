@@ -11,7 +11,7 @@ use clients::{CONTAINERD, Containerd, Host, Names, SERVER, are_ours, chain, fetc
 use tests::at;
 
 /// What the reference plugins do worse: `ctr` says that a container is gone when its namespace is.
-const WORSE: &str = "the masquerade rule of a container whose namespace is gone stays";
+const WORSE: &str = "the masquerade rule of a pod whose namespace is gone stays";
 
 /// A node with containerd and a network, for each set of names.
 fn each(label: &str, test: impl Fn(&Host, &Containerd)) {
