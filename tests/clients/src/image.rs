@@ -30,14 +30,17 @@ pub struct Image {
 }
 
 impl Image {
-    /// Writes it into the folder as a tar of an OCI image layout (image-spec, image-layout.md),
-    /// which `ctr images import` and `podman load` take.
+    /// Writes it into the folder, once, as a tar of an OCI image layout (image-spec,
+    /// image-layout.md), which `ctr images import` and `podman load` take.
     ///
     /// # Panics
     /// There is no `busybox` (Debian's busybox-static) or no `tar`, or the folder cannot be written.
     pub fn write(&self, folder: &Path) -> PathBuf {
         let short = self.name.replace(['/', ':'], "-");
         let layout = folder.join(format!("{short}.layout"));
+        if layout.exists() {
+            return layout.with_extension("tar");
+        }
         let blobs = layout.join("blobs/sha256");
         fs::create_dir_all(&blobs).unwrap();
         let layer = folder.join(format!("{short}.layer"));

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod containerd;
+mod cri;
 mod host;
 mod image;
 mod machine;
@@ -19,6 +20,7 @@ mod podman;
 mod required;
 
 pub use containerd::{CONTAINERD, Containerd};
+pub use cri::{Cri, HostPort, pod, with_dns, with_rates};
 pub use host::Host;
 pub use image::{Image, SERVER, SLEEPER};
 pub use network::{chain, fetch};
