@@ -121,10 +121,12 @@ fn by_address(case: &Case, address: IpAddr) -> Result<Subject, String> {
 }
 
 impl Node {
-    /// The attachments that the cache or an alias names, each once.
+    /// The attachments that the cache or an alias names, each once. A runtime's cache also has each
+    /// pod's loopback interface, which leads nowhere.
     fn known_attachments(&self) -> BTreeSet<Attachment> {
         let cached = self.attachments.iter().flatten();
         let cached = cached.map(|one| one.known.attachment.clone());
+        let cached = cached.filter(|one| one.ifname != "lo");
         let veths = self.links.iter().filter(|link| link.kind == "veth");
         cached.chain(veths.filter_map(named_by)).collect()
     }

@@ -1,3 +1,4 @@
+use cni::Attachment;
 use firewall::Family;
 use net::route::Kind;
 use net::{Address, Link, Qdisc, Tbf};
@@ -6,7 +7,7 @@ use super::*;
 use crate::case::Case;
 use crate::findings::tests::{Fixture, VETH, forwarding};
 use crate::fixture::{ip, net, route};
-use crate::node::Node;
+use crate::node::{Netns, Node};
 
 const NAT: &str = "-P POSTROUTING ACCEPT
 -N CNI-a
@@ -410,6 +411,12 @@ fn links_and_what_comes_in_by_them() {
 fn what_a_name_means() {
     let mut fixture = fixture();
     fixture.attach("podium", "10.1.1.3");
+    // As a runtime caches it beside the first.
+    let attachments = fixture.node.attachments.as_mut().unwrap();
+    let mut loopback = attachments[0].clone();
+    loopback.known.attachment = Attachment::new("cni-loopback", "pod", "lo");
+    loopback.netns = Netns::Unknown;
+    attachments.insert(0, loopback);
     let names = |text: &str| -> Result<Vec<String>, String> {
         let found = find(&case(&fixture), text)?.into_iter();
         Ok(found
