@@ -135,18 +135,7 @@ fn start(program: &Path, variables: &[(&str, &OsStr)], stdin: &[u8]) -> io::Resu
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut waits = BUSY_WAITS;
-    let mut child = loop {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                let Some(n) = waits.next() else {
-                    return Err(error);
-                };
-                std::thread::sleep(Duration::from_millis(10 << n));
-            }
-            other => break other?,
-        }
-    };
+    let mut child = while_busy(|| command.spawn())?;
     let pipe = child.stdin.take();
     if stdin.len() <= ALWAYS_FITS {
         feed(pipe, stdin);
@@ -157,6 +146,25 @@ fn start(program: &Path, variables: &[(&str, &OsStr)], stdin: &[u8]) -> io::Resu
         scope.spawn(|| feed(pipe, stdin));
         child.wait_with_output()
     })
+}
+
+/// Starts a program, again for some seconds where it is still being written.
+///
+/// # Errors
+/// Those of `start`.
+pub fn while_busy<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut waits = BUSY_WAITS;
+    loop {
+        match start() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                let Some(n) = waits.next() else {
+                    return Err(error);
+                };
+                std::thread::sleep(Duration::from_millis(10 << n));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Writes it all and closes. A program that does not read it has its reasons; its exit status

@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use crate::{AddResult, Attachment, Command, Error, Version, code, env, exec, json};
 
-pub use crate::exec::{Child, Exec};
-pub use list::{NetworkList, keys_of};
+pub use crate::exec::{Child, Exec, while_busy};
+pub use list::{NetworkList, keys_of, read_regular};
 
 /// Where runtimes cache results unless told otherwise.
 pub const DEFAULT_CACHE: &str = "/var/lib/cni";

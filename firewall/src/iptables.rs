@@ -160,7 +160,7 @@ impl Tool {
             time: limit,
             stdout: MAX_STDOUT,
         };
-        let end = process::run(&mut command, input, limits).map_err(|source| Error::Io {
+        let end = process::run(&mut command, input.into(), limits).map_err(|source| Error::Io {
             command: name(),
             source,
         })?;

@@ -27,7 +27,7 @@ pub mod masquerade;
 mod names;
 mod nft;
 mod probe;
-mod process;
+pub mod process;
 mod rule;
 mod ruleset;
 mod verbs;

@@ -47,7 +47,7 @@ pub struct Output {
 ///
 /// # Errors
 /// It cannot be run.
-pub fn run(command: &mut Command, input: String, limits: Limits) -> io::Result<End> {
+pub fn run(command: &mut Command, input: Vec<u8>, limits: Limits) -> io::Result<End> {
     let start = Instant::now();
     let mut child = command
         .stdin(Stdio::piped())
@@ -56,7 +56,7 @@ pub fn run(command: &mut Command, input: String, limits: Limits) -> io::Result<E
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that does not read must not keep us; it says why by its exit status.
-        std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        std::thread::spawn(move || stdin.write_all(&input));
     }
     let stdout = child.stdout.take();
     let stdout = listen(stdout, limits.stdout.saturating_add(1), false);
@@ -118,7 +118,7 @@ mod tests {
             stdout: 100_000,
         };
         let mut command = Command::new("sh");
-        run(command.args(["-c", script]), input.to_owned(), limits).unwrap()
+        run(command.args(["-c", script]), input.into(), limits).unwrap()
     }
 
     #[test]

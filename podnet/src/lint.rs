@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cni::runtime::{NetworkList, Runtime};
+use cni::runtime::{NetworkList, Runtime, read_regular};
 use ipnet::IpNet;
+use node::Program;
 use plan::lint::{self, Binary, ConfFile, Input};
 use plan::{Cluster, Document, Plan};
 
@@ -111,23 +112,23 @@ fn known(document: &Document, node: &For) -> Result<(Cluster, Option<Vec<IpNet>>
 
 /// The files that are given, else those of the folder.
 fn conf_files(given: &[PathBuf], folder: &Path) -> Result<Vec<ConfFile>, Failure> {
-    let read = |file: &PathBuf| {
-        let name = file.display().to_string();
-        match fs::read(file) {
-            Ok(raw) => Ok(ConfFile::new(&name, &raw)),
-            Err(error) => Err((name, error)),
-        }
-    };
     if !given.is_empty() {
         let files = given.iter().map(|file| {
-            read(file)
-                .map_err(|(name, error)| Failure::Usage(format!("cannot read {name}: {error}")))
+            let name = file.display().to_string();
+            match fs::read(file) {
+                Ok(raw) => Ok(ConfFile::new(&name, &raw)),
+                Err(error) => Err(Failure::Usage(format!("cannot read {name}: {error}"))),
+            }
         });
         return files.collect();
     }
     let files = NetworkList::files(folder).map_err(Failure::usage)?;
     let files = files.iter().map(|file| {
-        read(file).unwrap_or_else(|(name, error)| ConfFile::unreadable(&name, &error.to_string()))
+        let name = file.display().to_string();
+        match read_regular(file) {
+            Ok(raw) => ConfFile::new(&name, &raw),
+            Err(error) => ConfFile::unreadable(&name, &error.to_string()),
+        }
     });
     Ok(files.collect())
 }
@@ -139,12 +140,11 @@ fn binaries(files: &[ConfFile], runtime: &Runtime) -> Vec<Binary> {
     kinds.sort_unstable();
     kinds.dedup();
     let binary = |kind: &str| {
-        let mut places = runtime.path.iter().map(|folder| folder.join(kind));
-        let versions = runtime.versions(kind);
+        let Program { file, versions } = Program::read(runtime, kind);
         Binary {
             kind: kind.to_owned(),
-            file: places.find(|place| place.is_file()),
-            versions: versions.map_err(|error| error.to_string()),
+            file,
+            versions,
         }
     };
     kinds.into_iter().map(binary).collect()

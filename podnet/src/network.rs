@@ -86,7 +86,7 @@ impl Places {
         let folder = or_default(&self.folders.conf_dir, CONF_DIR);
         let mut lists: Vec<NetworkList> = Vec::new();
         for file in NetworkList::files(folder).map_err(Failure::usage)? {
-            let list = NetworkList::from_file(&file).map_err(Failure::usage)?;
+            let list = NetworkList::from_regular_file(&file).map_err(Failure::usage)?;
             if lists.iter().all(|other| other.name != list.name) {
                 lists.push(list);
             }

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CachedAttachment, NetworkList, RuntimeConf};
+use super::{CachedAttachment, NetworkList, RuntimeConf, read_regular};
 use crate::{AddResult, Attachment, Error, Version, code, json};
 
 const KIND: &str = "cniCacheV1";
@@ -147,7 +147,7 @@ pub(super) fn all(cache: &Path) -> Result<Vec<Result<CachedAttachment, Error>>, 
 }
 
 fn known(file: &Path) -> Result<CachedAttachment, Error> {
-    let bytes = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    let bytes = read_regular(file).map_err(|error| unreadable(file, &error))?;
     let value = json::parse(&bytes).map_err(|error| unreadable(file, &error))?;
     let cached: File = json::read(&value).map_err(|mismatch| unreadable(file, &mismatch))?;
     if cached.kind != KIND {

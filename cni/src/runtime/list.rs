@@ -114,12 +114,24 @@ impl NetworkList {
         })
     }
 
-    /// Reads a file, whatever its name.
+    /// Reads a file that somebody names, whatever it is.
     ///
     /// # Errors
     /// Code 5 where it cannot be read, else as [`NetworkList::parse`].
     pub fn from_file(file: &Path) -> Result<NetworkList, Error> {
-        let raw = std::fs::read(file).map_err(|error| unreadable(file, &error))?;
+        Self::of_file(file, std::fs::read(file))
+    }
+
+    /// Reads a file that was found in a folder.
+    ///
+    /// # Errors
+    /// As [`NetworkList::from_file`]; code 5 also for what is no regular file.
+    pub fn from_regular_file(file: &Path) -> Result<NetworkList, Error> {
+        Self::of_file(file, read_regular(file))
+    }
+
+    fn of_file(file: &Path, raw: std::io::Result<Vec<u8>>) -> Result<NetworkList, Error> {
+        let raw = raw.map_err(|error| unreadable(file, &error))?;
         Self::parse(raw).map_err(|error| Error {
             msg: format!("{}: {}", file.display(), error.msg),
             ..error
@@ -143,7 +155,7 @@ impl NetworkList {
         }
         let mut bad = Vec::new();
         for file in files {
-            match Self::from_file(&file) {
+            match Self::from_regular_file(&file) {
                 Ok(list) if list.name == name => return Ok(list),
                 Ok(_) => {}
                 Err(error) => bad.push(error.to_string()),
@@ -183,6 +195,18 @@ impl NetworkList {
 /// read counts as absent.
 pub fn keys_of<T: DeserializeOwned + Default>(plugin: &Map<String, Value>) -> T {
     json::read_tolerant(&Value::Object(plugin.clone()))
+}
+
+/// Reads a regular file, and nothing that may keep its reader for ever: a FIFO, a device.
+///
+/// # Errors
+/// `InvalidInput` for what is no regular file; else the kernel's.
+pub fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
+    if file.metadata()?.is_file() {
+        return std::fs::read(file);
+    }
+    let kind = std::io::ErrorKind::InvalidInput;
+    Err(std::io::Error::new(kind, "it is no regular file"))
 }
 
 fn undecodable(reason: impl std::fmt::Display) -> Error {
@@ -419,6 +443,9 @@ mod tests {
             "no net configuration with name \"t\" in {place} ("
         )));
         assert!(error.contains("00.conflist: "), "{error}");
+        // What never ends is not read.
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("00-device.conflist")).unwrap();
+        assert_eq!(find("n").as_deref(), Ok("first"));
         let missing = NetworkList::find(&folder.path().join("none"), "n").unwrap_err();
         assert!(missing.msg.starts_with("no net configurations found"));
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use cni::runtime::NetworkList;
+use cni::runtime::{NetworkList, read_regular};
 
 use crate::Node;
 use crate::network::{Configuration, Network, Reservation};
@@ -15,7 +15,7 @@ impl Node {
         let what = format!("configurations in {}", folder.display());
         let files = self.seen(&what, NetworkList::files(folder));
         for file in files.unwrap_or_default() {
-            let list = NetworkList::from_file(&file);
+            let list = NetworkList::from_regular_file(&file);
             if let Ok(list) = &list {
                 // Of two with one name the first is used.
                 if self.networks.iter().all(|other| other.name != list.name) {
@@ -58,7 +58,7 @@ fn reservations(store: &Path) -> io::Result<Vec<Reservation>> {
         let Some(address) = name.and_then(|name| name.parse::<IpAddr>().ok()) else {
             continue;
         };
-        match fs::read(&file) {
+        match read_regular(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             content => {
                 let content = content?;
@@ -129,9 +129,13 @@ mod tests {
             r#"{"name": "n", "plugins": [{"type": "first"}]}"#,
         );
         write("30.conflist", "torn");
+        // One whose end never comes.
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("05.conflist")).unwrap();
         let mut node = Node::default();
         node.read_networks(folder.path());
-        assert_eq!(node.configurations.len(), 3);
+        assert_eq!(node.configurations.len(), 4);
+        let odd = node.configurations[0].list.as_ref().unwrap_err();
+        assert!(odd.msg.ends_with("it is no regular file"), "{odd}");
         assert_eq!(node.networks.len(), 1);
         assert_eq!(node.networks[0].kinds, ["first"]);
         assert_eq!(node.unread, []);
