@@ -80,7 +80,8 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The node's own pod ranges, as the configurations and the plan say, each with its bridge.
+    /// The node's own pod ranges, as the configurations and the plan say, each with its bridge. What the
+    /// plan gives to another node is none of them, whatever a configuration says.
     pub fn own_ranges(&self) -> Vec<(IpNet, String)> {
         let of_bridges = self.bridges().into_iter().flat_map(|bridge| {
             let ranges = bridge.gateways.into_iter();
@@ -92,11 +93,17 @@ impl<'a> Case<'a> {
             ranges.map(|range| (*range, site.bridge.clone()))
         });
         for (range, bridge) in of_bridges.chain(of_plan) {
-            if !ranges.iter().any(|(known, _)| *known == range) {
+            let is_known = ranges.iter().any(|(known, _)| *known == range);
+            if !is_known && !self.is_of_another(&range) {
                 ranges.push((range, bridge));
             }
         }
         ranges
+    }
+
+    fn is_of_another(&self, range: &IpNet) -> bool {
+        let mut peers = self.site.into_iter().flat_map(|site| &site.peers);
+        peers.any(|peer| peer.ranges.iter().any(|theirs| theirs.contains(range)))
     }
 
     /// The links by which packets leave the node: those of the default routes, and those to other
