@@ -130,7 +130,7 @@ fn a_line_for_each_verb_about_an_attachment() {
             ("bandwidth DEL", "read look remove answer"),
             ("portmap DEL", "read rules conntrack answer"),
             ("host-local DEL", "read lock release answer"),
-            ("bridge DEL", "read masquerade filter links ipam answer"),
+            ("bridge DEL", "read filter links ipam answer"),
         ],
     );
     let mode = fs::metadata(&file).unwrap().permissions().mode();

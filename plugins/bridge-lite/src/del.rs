@@ -1,10 +1,13 @@
 //! DEL: cleans by the attachment alone, whatever else is missing or wrong, and goes on after an
 //! error.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use attached::marks::is_unmarked;
 use attached::pair::{self, Pair};
 use attached::{RulesContext, owner};
-use cni::{Command, Context, Error, Request};
+use cni::{Attachment, Command, Context, Error, Request};
 use firewall::masquerade;
 use ipnet::IpNet;
 use net::{Link, Netlink};
@@ -19,7 +22,10 @@ use crate::macspoof;
 /// DEL may remove: they would masquerade the address's next pod.
 pub fn del(request: &Request) -> Result<(), Error> {
     let config = DelConfig::read(request);
-    let rules = remove_rules(request, &config);
+    let filter = macspoof::del(request, config.mac_spoof_check);
+    request.step("links");
+    let rules = Rules::of(request, &config);
+    let (rules, links) = at_once(move || rules.remove(), || remove_links(request, &config));
     let is_held = rules.as_ref().is_err_and(firewall::Error::may_pass);
     let so = if is_held {
         ", and its address stays reserved"
@@ -32,21 +38,52 @@ pub fn del(request: &Request) -> Result<(), Error> {
     );
     let steps = [
         rules.rules_context(left),
-        macspoof::del(request, config.mac_spoof_check),
-        remove_links(request, &config),
+        filter,
+        links,
         if is_held { Ok(()) } else { release(request) },
     ];
     Error::all(steps.into_iter().filter_map(Result::err).collect())
 }
 
-fn remove_rules(request: &Request, config: &DelConfig) -> firewall::Result<()> {
-    request.step("masquerade");
-    let attachment = request.attachment();
-    // By which what a reference plugin made is recognised.
-    let previous = request.config.prev_result_tolerant().unwrap_or_default();
-    let told = previous.ips_of(&attachment.ifname);
-    let addresses: Vec<IpNet> = told.map(|ip| ip.address).collect();
-    masquerade::delete(owner(&attachment), &addresses, config.ip_masq)
+/// What the removal of masquerade rules needs to know.
+struct Rules {
+    attachment: Attachment,
+    /// By which what a reference plugin made is recognised.
+    addresses: Vec<IpNet>,
+    are_expected: bool,
+}
+
+impl Rules {
+    fn of(request: &Request, config: &DelConfig) -> Rules {
+        let attachment = request.attachment();
+        let previous = request.config.prev_result_tolerant().unwrap_or_default();
+        let told = previous.ips_of(&attachment.ifname);
+        Rules {
+            addresses: told.map(|ip| ip.address).collect(),
+            are_expected: config.ip_masq,
+            attachment,
+        }
+    }
+
+    fn remove(&self) -> firewall::Result<()> {
+        let owner = owner(&self.attachment);
+        masquerade::delete(owner, &self.addresses, self.are_expected)
+    }
+}
+
+/// Does both at the same time: either waits until no packet can be on its way through what it has
+/// removed, and that is the same time for both.
+fn at_once<A: Send, B>(aside: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let begun = thread::Builder::new().spawn_scoped(scope, &aside);
+        let here = here();
+        let aside = match begun {
+            Ok(begun) => begun.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // There may be no more threads.
+            Err(_) => aside(),
+        };
+        (aside, here)
+    })
 }
 
 fn release(request: &Request) -> Result<(), Error> {
@@ -64,7 +101,6 @@ fn release(request: &Request) -> Result<(), Error> {
 
 /// Deletes the veth pair by either end: the other goes with it.
 fn remove_links(request: &Request, config: &DelConfig) -> Result<(), Error> {
-    request.step("links");
     let attachment = request.attachment();
     let failed = format!("links of {attachment} may still be there");
     let node = Netlink::current().context(&failed)?;
