@@ -89,6 +89,19 @@ mod tests {
     }
 
     #[test]
+    fn examples_of_the_page() {
+        let page = include_str!("../../docs/performance.md");
+        let examples = page.split("BENCH=\"").skip(1);
+        let examples: Vec<_> = examples.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(examples.len() >= 4, "{examples:?}");
+        for example in examples {
+            let words = std::iter::once("bench").chain(example.split(' '));
+            let parsed = Options::try_parse_from(words);
+            assert!(parsed.is_ok(), "{example}: {parsed:?}");
+        }
+    }
+
+    #[test]
     fn what_is_drawn_must_be_measured() {
         assert!(parse(&["--plot", "x.svg"]).check().is_ok());
         let error = parse(&["--plot", "x.svg", "--only", "gc"]).check();

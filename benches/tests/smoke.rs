@@ -116,6 +116,11 @@ fn one_round_of_everything() {
     };
     for (case, expected) in EXPECTED {
         let groups = groups(&report, case);
+        if case == Case::Processes && groups.is_empty() {
+            let why = report.skipped.iter().find(|it| it.what == "processes");
+            lab::skip(&why.unwrap().why);
+            continue;
+        }
         assert!(!groups.is_empty(), "{case:?}");
         for group in groups {
             let what: Vec<_> = group.iter().map(|row| row.what.as_str()).collect();

@@ -130,6 +130,17 @@ pub fn trace(
     Ok(Traced { output, processes })
 }
 
+/// Whether processes can be traced here; else why not, so that a test can skip and say so.
+///
+/// # Errors
+/// What failed.
+pub fn supported() -> std::result::Result<(), String> {
+    let traced = trace(&mut Command::new("true"), b"", |_| Next::Proceed);
+    traced
+        .map(drop)
+        .map_err(|error| format!("no process can be traced: {error}"))
+}
+
 struct Tracer<F> {
     root: Pid,
     status: ExitStatus,

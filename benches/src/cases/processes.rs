@@ -21,6 +21,10 @@ const MEMORY: &str = " peak";
 
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
+    if let Err(why) = lab::trace::supported() {
+        bench.skip("processes", &why);
+        return Ok(rows);
+    }
     for rules in Rules::ALL {
         bench
             .progress
