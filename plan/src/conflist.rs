@@ -83,6 +83,19 @@ fn ipam(cluster: &Cluster, ranges: &[IpNet], types: Types) -> Value {
     ipam
 }
 
+/// The ranges that a list of [`conflist`] gives addresses of.
+pub fn subnets(list: &Value) -> Vec<IpNet> {
+    let plugins = list["plugins"].as_array().into_iter().flatten();
+    let ipams = plugins.map(|plugin| &plugin["ipam"]);
+    let all = ipams.flat_map(|ipam| {
+        let sets = ipam["ranges"].as_array().into_iter().flatten();
+        let ranges = sets.flat_map(|set| set.as_array().into_iter().flatten());
+        std::iter::once(ipam).chain(ranges)
+    });
+    let subnets = all.filter_map(|range| range["subnet"].as_str()?.parse().ok());
+    subnets.collect()
+}
+
 /// The list as a file: two spaces deep, as those of the project are.
 pub fn text(conflist: &Value) -> String {
     // Values of this kind can always be written.
@@ -115,6 +128,7 @@ mod tests {
         assert_eq!(read.name, plan.cluster.network);
         let schema = schemas::shipped("conflist");
         assert_eq!(schemas::flaws(&schema, &list), Vec::<String>::new());
+        assert_eq!(subnets(&list), ranges);
         list
     }
 

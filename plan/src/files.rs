@@ -13,6 +13,13 @@ use crate::{Cluster, Fault, Plan, page, podcidrs, report, taints};
 
 /// The file that a later run keeps the ranges of.
 pub const RANGES: &str = "podcidrs.txt";
+/// The cluster with every range fixed.
+pub const CLUSTER: &str = "cluster.json";
+/// The folder of the nodes' own folders.
+pub const NODES: &str = "nodes";
+
+/// How a file begins that is run: it ends at the first command that fails.
+const SCRIPT: &str = "#!/bin/sh\nset -e\n";
 
 /// What a plan is written as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,15 +83,16 @@ impl<'a> Files<'a> {
         self.plan.cluster.nodes.len()
     }
 
-    /// Gives each file that is no node's to `put`: its path, and its content in pieces.
+    /// Gives each file that is no node's to `put`: its path, and its content in pieces. That of the
+    /// ranges is the first, since all others can be made again of it.
     ///
     /// # Errors
     /// Those of `put`; it is not called again then.
     pub fn common<E>(&self, mut put: impl FnMut(&str, &[&str]) -> Result<(), E>) -> Result<(), E> {
         let Files { plan, .. } = self;
+        put(RANGES, &[&podcidrs::file(plan)])?;
         put("README.md", &[&self.readme()])?;
-        put(RANGES, &[&podcidrs::text(plan)])?;
-        put("patch-nodes.sh", &[&podcidrs::patches(plan)])?;
+        put("patch-nodes.sh", &[SCRIPT, &podcidrs::patches(plan)])?;
         put("capacity.txt", &[&self.capacity.text(true)])?;
         let looked = vec![(self.case.clone(), self.findings.clone())];
         put("overlap.txt", &[&overlap::text(&looked)])?;
@@ -92,8 +100,8 @@ impl<'a> Files<'a> {
         put("report.md", &[&report])?;
         let page = page::page(plan, &self.capacity, &self.findings);
         put("report.html", &[&page])?;
-        put("cluster.json", &[&format!("{:#}\n", keys(plan))])?;
-        put("gcloud-routes.sh", &self.cloud.without(usize::MAX))?;
+        put(CLUSTER, &[&format!("{:#}\n", keys(plan))])?;
+        put_routes(Format::Gcloud, "", &self.cloud, usize::MAX, &mut put)?;
         for node in &plan.cluster.kept_back {
             let path = format!("kept-back/{}.yaml", node.name.0);
             put(&path, &[&taints::manifest(node)])?;
@@ -116,11 +124,11 @@ impl<'a> Files<'a> {
         let nodes = plan.nodes().enumerate();
         for (place, (node, ranges)) in nodes.skip(places.start).take(places.len()) {
             let list = conflist::conflist(&plan.cluster, ranges, self.wanted.types);
-            let path = |file: &str| format!("nodes/{}/{file}", node.name);
-            put(&path(&conflist), &[&conflist::text(&list)])?;
+            let folder = format!("{NODES}/{}/", node.name);
+            put(&format!("{folder}{conflist}"), &[&conflist::text(&list)])?;
             for (format, by_device) in &self.routes {
                 if let Some(written) = by_device.get(&node.device.as_deref()) {
-                    put(&path(file_of(*format).0), &written.without(place))?;
+                    put_routes(*format, &folder, written, place, &mut put)?;
                 }
             }
         }
@@ -152,6 +160,23 @@ Where each file goes. `nodes/NAME/` is for the node of that name alone: the file
     }
 }
 
+/// Gives the file of a format to `put`; one that is a script gets its beginning.
+fn put_routes<E>(
+    format: Format,
+    folder: &str,
+    written: &Written,
+    place: usize,
+    put: &mut impl FnMut(&str, &[&str]) -> Result<(), E>,
+) -> Result<(), E> {
+    let (name, _) = file_of(format);
+    let begin = if name.ends_with(".sh") { SCRIPT } else { "" };
+    let [head, before, after, tail] = written.without(place);
+    put(
+        &format!("{folder}{name}"),
+        &[begin, head, before, after, tail],
+    )
+}
+
 /// What is the same in every README.
 const REST: &str = "\
 | `patch-nodes.sh` | `sh`, once, where no controller sets the nodes' pod ranges; what is set stays |
@@ -160,7 +185,8 @@ const REST: &str = "\
 | `podcidrs.txt` | stays: a later `podnet plan write` into this folder keeps these ranges |
 | `capacity.txt`, `overlap.txt`, `report.md`, `report.html` | to be read; the last one in a browser |
 
-Copy the conflist last: a node is ready for pods from then on.
+Each script ends at the first command that fails. Copy the conflist last: a node is ready for pods from
+then on.
 ";
 
 /// The file of a format, and where it goes.

@@ -1,13 +1,13 @@
 //! Which cluster a command is about: the cluster file, a list of nodes, and options over both.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plan::{Cluster, Document, Fault, GivenNode, Machine, Merge, Plan};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::reading::read;
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -195,22 +195,4 @@ fn given_node(text: &str) -> Result<GivenNode, Failure> {
         keys: addresses.into_iter().collect(),
         from: "--node".to_owned(),
     })
-}
-
-/// What errors call a file, and what is in it; `-` is standard input.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read(file: &Path) -> Result<(String, String), Failure> {
-    let (name, text) = if file == Path::new("-") {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        ("standard input".to_owned(), read.map(|_| text))
-    } else {
-        (file.display().to_string(), std::fs::read_to_string(file))
-    };
-    match text {
-        Ok(text) => Ok((name, text)),
-        Err(error) => Err(Failure::Usage(format!("cannot read {name}: {error}"))),
-    }
 }

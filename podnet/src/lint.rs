@@ -1,6 +1,5 @@
 //! `podnet lint`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +14,7 @@ use crate::cluster::{self, For, Overrides};
 use crate::failure::Failure;
 use crate::network::Folders;
 use crate::output::{Answer, Output};
+use crate::reading;
 
 const HELP: &str = "\
 Examples:
@@ -59,7 +59,7 @@ pub struct Asked {
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     let mut documents = Vec::new();
     for file in &asked.files {
-        let (name, text) = cluster::read(file)?;
+        let (name, text) = reading::read(file)?;
         documents.extend(Document::parse_all(&name, &text).map_err(Failure::usage)?);
     }
     let (manifests, cluster) = lint::sort(documents).map_err(Failure::usage)?;
@@ -115,7 +115,7 @@ fn conf_files(given: &[PathBuf], folder: &Path) -> Result<Vec<ConfFile>, Failure
     if !given.is_empty() {
         let files = given.iter().map(|file| {
             let name = file.display().to_string();
-            match fs::read(file) {
+            match reading::bytes(file) {
                 Ok(raw) => Ok(ConfFile::new(&name, &raw)),
                 Err(error) => Err(Failure::Usage(format!("cannot read {name}: {error}"))),
             }

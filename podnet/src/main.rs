@@ -15,6 +15,7 @@ mod output;
 mod plans;
 mod port;
 mod rate;
+mod reading;
 mod routes;
 mod shell;
 mod table;

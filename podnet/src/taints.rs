@@ -8,9 +8,9 @@ use plan::Document;
 use plan::taints::{self, Tainted};
 use serde_json::Value;
 
-use crate::cluster;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
+use crate::reading;
 
 const HELP: &str = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct Asked {
 /// # Errors
 /// The file cannot be read, or has no node.
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
-    let (name, text) = cluster::read(&asked.file)?;
+    let (name, text) = reading::read(&asked.file)?;
     let documents = Document::parse_all(&name, &text).map_err(Failure::usage)?;
     let nodes = taints::read(&documents).map_err(Failure::usage)?;
     if nodes.is_empty() {

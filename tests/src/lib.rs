@@ -35,7 +35,7 @@ pub use mutate::Mutator;
 pub use network::{VALID, entry};
 pub use node::{Node, Pod, can_filter_vlans};
 pub use patient::{Fault, NETWORK, Patient, can_read_rules, told};
-pub use planned::podnet;
+pub use planned::{Desk, podnet};
 pub use reference::{Plugins, reference_variants};
 pub use sealed::seal;
 pub use segment::Segment;

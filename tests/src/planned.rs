@@ -59,3 +59,57 @@ pub fn podnet(folder: &Path, words: &[&str], input: &str) -> Answer {
     drop(pipe);
     process.wait_with_output().unwrap().into()
 }
+
+/// A folder with a cluster file.
+#[derive(Debug)]
+pub struct Desk(tempfile::TempDir);
+
+impl Desk {
+    /// With that cluster file, `cluster.yaml`.
+    pub fn new(cluster: &str) -> Desk {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("cluster.yaml"), cluster).unwrap();
+        Desk(folder)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// What a command answers, called there.
+    pub fn run(&self, line: &str) -> Answer {
+        self.run_with(line, "")
+    }
+
+    /// What it answers to that standard input.
+    pub fn run_with(&self, line: &str, input: &str) -> Answer {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        podnet(self.0.path(), &words, input)
+    }
+
+    /// What a command prints that finds nothing.
+    #[track_caller]
+    pub fn says(&self, line: &str) -> String {
+        let answer = self.run(line);
+        assert_eq!(
+            (answer.status, answer.stderr.as_str()),
+            (0, ""),
+            "{line}: {answer:?}"
+        );
+        answer.stdout
+    }
+
+    /// That a command refuses its input, and says why.
+    #[track_caller]
+    pub fn refuses(&self, line: &str, said: &str) {
+        let answer = self.run(line);
+        assert_eq!(
+            (answer.status, answer.stdout.as_str()),
+            (2, ""),
+            "{line}: {answer:?}"
+        );
+        let told = answer.stderr.strip_prefix("podnet: ").unwrap_or_default();
+        assert!(told.starts_with(said), "{line}: {}", answer.stderr);
+    }
+}

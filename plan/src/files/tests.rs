@@ -31,7 +31,9 @@ fn files(plan: &Plan) -> BTreeMap<String, String> {
         formats: vec![Format::Iproute2, Format::Netplan],
     };
     let mut files = BTreeMap::new();
+    let mut first = None;
     let mut put = |path: &str, pieces: &[&str]| -> Result<(), Infallible> {
+        first.get_or_insert_with(|| path.to_owned());
         let before = files.insert(path.to_owned(), pieces.concat());
         assert_eq!(before, None, "{path}");
         Ok(())
@@ -41,6 +43,7 @@ fn files(plan: &Plan) -> BTreeMap<String, String> {
     // As by two threads.
     let Ok(()) = all.of_nodes(0..1, &mut put);
     let Ok(()) = all.of_nodes(1..all.nodes(), &mut put);
+    assert_eq!(first.as_deref(), Some(RANGES));
     files
 }
 
@@ -72,7 +75,8 @@ fn every_node_has_its_files() {
     assert_eq!(names, expected);
     assert_eq!(
         files["nodes/b/routes.sh"],
-        "ip route replace 10.244.0.0/24 via 192.168.10.1 dev eth1\n\
+        "#!/bin/sh\nset -e\n\
+         ip route replace 10.244.0.0/24 via 192.168.10.1 dev eth1\n\
          ip -6 route replace fd00:10:244::/64 via fd01::1 dev eth1\n\
          ip route replace 10.244.7.0/24 via 192.168.10.3 dev eth1\n\
          ip -6 route replace fd00:10:244:2::/64 via fd01::3 dev eth1\n"
@@ -87,6 +91,10 @@ fn every_node_has_its_files() {
         assert!(files["README.md"].contains(said), "{said}");
     }
     assert!(!files["README.md"].contains("networkctl"));
+    for (name, text) in &files {
+        let is_script = text.starts_with("#!/bin/sh\nset -e\n");
+        assert_eq!(is_script, name.ends_with(".sh"), "{name}");
+    }
 }
 
 #[test]
@@ -97,6 +105,14 @@ fn the_written_cluster_is_the_same() {
     assert_eq!(podcidrs::text(&again), podcidrs::text(&first));
     assert_eq!(keys(&again), keys(&first));
     assert_eq!(files(&again), files(&first));
+}
+
+#[test]
+fn the_file_of_ranges_is_never_empty() {
+    let plan = plan("podSubnet: 10.244.0.0/16");
+    let text = files(&plan)[RANGES].clone();
+    assert_eq!(text, "# no node has a range yet\n");
+    assert_eq!(podcidrs::read("f", &text).unwrap(), []);
 }
 
 #[test]
@@ -171,7 +187,7 @@ fn thousands_of_nodes() {
             // Looking through all of them would be the square of their number.
             if seen.is_multiple_of(500) {
                 let text = pieces.concat();
-                assert_eq!(text.lines().count(), 4999);
+                assert_eq!(text.lines().count(), 5001);
                 assert!(!text.contains(&own), "{own}");
             }
             seen += 1;

@@ -80,7 +80,10 @@ impl Written {
             }
             Format::Networkd => (String::new(), "", String::new(), String::new()),
             Format::NetworkManager => (
-                format!("connection=$(nmcli -g GENERAL.CONNECTION device show {device})\n"),
+                format!(
+                    "connection=$(nmcli -g GENERAL.CONNECTION device show {device})\n\
+                     : \"${{connection:?none of NetworkManager has {device}}}\"\n"
+                ),
                 "",
                 format!("nmcli device reapply {device}\n"),
                 String::new(),

@@ -77,6 +77,7 @@ fn files_of_network_managers() {
     assert_eq!(
         written(DUAL, Format::NetworkManager, 1),
         "connection=$(nmcli -g GENERAL.CONNECTION device show eth0)\n\
+         : \"${connection:?none of NetworkManager has eth0}\"\n\
          nmcli connection modify \"$connection\" +ipv4.routes \"10.200.0.0/24 10.240.0.20\"\n\
          nmcli connection modify \"$connection\" +ipv6.routes \"fd00:200::/64 fd01::20\"\n\
          nmcli device reapply eth0\n"

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod conflist;
+mod folder;
 mod node;
 mod overlap;
 mod podcidrs;
@@ -22,7 +23,8 @@ pub struct Plans {
 }
 
 /// The end of every help.
-const EXIT_STATUS: &str = "Exit status: 0 done; 1 a finding; 2 wrong options or files.";
+const EXIT_STATUS: &str = "Exit status: 0 done; 1 a finding; 2 wrong options or files, or \
+a file that cannot be written.";
 
 #[derive(Debug, Subcommand)]
 enum What {

@@ -1,18 +1,17 @@
 //! `podnet plan write`.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use plan::files::{Files, RANGES, Wanted};
-use plan::{GivenNode, Merge, Plan, podcidrs};
+use plan::files::{Files, Wanted};
+use plan::{Merge, Plan};
 use serde_json::json;
 
 use super::EXIT_STATUS;
 use super::conflist::Types;
+use super::folder::{self, Writer};
 use super::routes::Format;
 use crate::cluster::{self, ClusterArgs};
 use crate::failure::Failure;
@@ -29,7 +28,8 @@ Examples:
 /// Write all of it into a folder: ranges, and each node's conflist and routes
 ///
 /// A README there says where each file goes. A later run into the same folder keeps the ranges that
-/// were written there, so that a node more changes nothing of the others.
+/// were written there, so that a node more changes nothing of the others. It may be interrupted at
+/// any moment, and run again: a file is there whole or not at all, and the ranges come first.
 #[derive(Debug, Args)]
 #[command(after_help = [EXAMPLES, EXIT_STATUS].concat())]
 pub struct Asked {
@@ -59,10 +59,12 @@ pub struct Asked {
 /// Something of the cluster is wrong; a file cannot be written.
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     let mut document = asked.cluster.document()?;
-    let earlier = earlier(&asked.out)?;
+    let earlier = folder::earlier(&asked.out)?;
     document.add_nodes(earlier.clone(), Merge::Known);
     let plan = cluster::make(&document, Plan::new)?;
-    say_gone(&earlier, &plan, &asked.out);
+    for gone in folder::gone(&asked.out, &earlier, &plan) {
+        eprintln!("podnet: {gone}");
+    }
     let formats = asked.formats.iter().filter(|one| **one != Format::Gcloud);
     let wanted = Wanted {
         types: asked.types.into(),
@@ -84,36 +86,6 @@ pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// The ranges that an earlier run has written.
-fn earlier(out: &Path) -> Result<Vec<GivenNode>, Failure> {
-    let file = out.join(RANGES);
-    match fs::read_to_string(&file) {
-        Ok(text) => podcidrs::read(&file.display().to_string(), &text).map_err(Failure::usage),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Failure::Usage(format!(
-            "cannot read {}: {error}",
-            file.display()
-        ))),
-    }
-}
-
-/// Nodes that are no more keep their folders, since nobody asked for their removal.
-fn say_gone(earlier: &[GivenNode], plan: &Plan, out: &Path) {
-    let names: std::collections::HashSet<&str> =
-        plan.nodes().map(|(node, _)| node.name.as_str()).collect();
-    for node in earlier
-        .iter()
-        .filter(|node| !names.contains(node.name.as_str()))
-    {
-        let folder = out.join("nodes").join(&node.name);
-        eprintln!(
-            "podnet: node {} is no more: its range is free, {} can be removed",
-            node.name,
-            folder.display()
-        );
-    }
 }
 
 /// How many files were written. The nodes are shared among threads, since most of the time goes into
@@ -146,41 +118,4 @@ fn put_all(out: &Path, files: &Files) -> Result<usize, Failure> {
     });
     let of_nodes: usize = of_nodes?.into_iter().sum();
     Ok(of_nodes.saturating_add(writer.written))
-}
-
-/// Writes files below a folder.
-struct Writer<'a> {
-    out: &'a Path,
-    /// The folder that was made last.
-    made: PathBuf,
-    written: usize,
-}
-
-impl<'a> Writer<'a> {
-    fn new(out: &'a Path) -> Writer<'a> {
-        Writer {
-            out,
-            made: PathBuf::new(),
-            written: 0,
-        }
-    }
-
-    fn put(&mut self, path: &str, pieces: &[&str]) -> Result<(), Failure> {
-        let file = self.out.join(path);
-        self.try_put(&file, pieces)
-            .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", file.display())))
-    }
-
-    fn try_put(&mut self, file: &Path, pieces: &[&str]) -> io::Result<()> {
-        let folder = file.parent().unwrap_or(self.out);
-        if self.made != folder {
-            fs::create_dir_all(folder)?;
-            folder.clone_into(&mut self.made);
-        }
-        let mut file = File::create(file)?;
-        let mut pieces = pieces.iter().filter(|piece| !piece.is_empty());
-        pieces.try_for_each(|piece| file.write_all(piece.as_bytes()))?;
-        self.written = self.written.saturating_add(1);
-        Ok(())
-    }
 }
