@@ -17,8 +17,8 @@ DIST         ?= target/dist
 # Options of the benchmark.
 BENCH        ?=
 
-# What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and tests run, and the reference
-# plugins that one test compares with.
+# What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and
+# tests run, and the reference plugins that one test compares with.
 PACKAGES     := gcc libc6-dev protobuf-compiler iptables nftables iproute2 util-linux containernetworking-plugins
 
 # Opens the pages that podnet writes, for a test to look at them.
@@ -29,6 +29,8 @@ BROWSER      := chromium-headless-shell
 CLIENTS      := containerd runc podman busybox-static jq golang-go dpkg-dev
 # Where they are built, once.
 BUILT        := target/clients
+# The suite of Debian whose containerd calls STATUS.
+NEWER        := sid
 # The plugins that they run; ours where this is empty.
 CLIENTS_PLUGINS ?=
 
@@ -124,6 +126,7 @@ clients:
 	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"' sh "$${missing[@]}" >/dev/null 2>&1 \
 	        || echo "clients: not all of them can be had; tests of those that are missing are skipped"; \
 	fi
+	@tests/clients/binary containerd $(NEWER) $(BUILT)/containerd || echo "clients: no containerd of $(NEWER) can be had; tests of it are skipped"
 	@tests/clients/build-cnitool $(BUILT)/cnitool || echo "clients: cnitool cannot be built; tests of it are skipped"
 
 # Containers need root: an ordinary user's tests are run by sudo.

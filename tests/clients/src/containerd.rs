@@ -1,7 +1,8 @@
 //! containerd, on a node.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::{Host, Image, SLEEPER, patiently};
@@ -32,6 +33,8 @@ const PROCESS: &str = "/run/containerd.pid";
 #[derive(Debug)]
 pub struct Containerd<'a> {
     host: &'a Host,
+    /// Where it, and its shim, are found.
+    path: OsString,
     /// `nsenter`, whose child it is.
     process: Child,
 }
@@ -46,11 +49,40 @@ impl<'a> Containerd<'a> {
     /// It does not answer within a minute; what it logged is told.
     #[track_caller]
     pub fn start(host: &'a Host) -> Containerd<'a> {
+        Containerd::of_path(host, std::env::var_os("PATH").unwrap())
+    }
+
+    /// The same with the newer containerd of another suite, which `make test-clients` brings; `None`,
+    /// said aloud and counted, where it could not.
+    ///
+    /// # Panics
+    /// As [`Containerd::start`].
+    #[track_caller]
+    pub fn start_newer(host: &'a Host) -> Option<Containerd<'a>> {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let programs = root.join("target/clients/containerd/tree/usr/bin");
+        if !programs.join("containerd").is_file() {
+            lab::skip("no newer containerd (make test-clients brings it, where apt has it)");
+            return None;
+        }
+        let usual = std::env::var_os("PATH").unwrap();
+        let folders = [programs.canonicalize().unwrap()];
+        let folders = folders.into_iter().chain(std::env::split_paths(&usual));
+        let path = std::env::join_paths(folders).unwrap();
+        Some(Containerd::of_path(host, path))
+    }
+
+    #[track_caller]
+    fn of_path(host: &'a Host, path: OsString) -> Containerd<'a> {
         let folder = host.folder().join("containerd");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("config.toml"), config(host)).unwrap();
-        let process = spawn(host);
-        let containerd = Containerd { host, process };
+        let process = spawn(host, &path);
+        let containerd = Containerd {
+            host,
+            path,
+            process,
+        };
         containerd.await_answer();
         containerd.import(&SLEEPER, "k8s.io");
         containerd
@@ -94,6 +126,12 @@ impl<'a> Containerd<'a> {
         std::fs::read_to_string(self.host.folder().join("containerd/log")).unwrap_or_default()
     }
 
+    /// The calls that the plugins under test have noted, a line of JSON each.
+    pub fn calls(&self) -> String {
+        let calls = self.host.folder().join("containerd/calls");
+        std::fs::read_to_string(calls).unwrap_or_default()
+    }
+
     /// Kills it, by SIGKILL. Its shims and containers live on.
     ///
     /// # Panics
@@ -110,7 +148,7 @@ impl<'a> Containerd<'a> {
     /// It does not answer within a minute; what it logged is told.
     #[track_caller]
     pub fn restart(&mut self) {
-        self.process = spawn(self.host);
+        self.process = spawn(self.host, &self.path);
         self.await_answer();
     }
 
@@ -140,7 +178,7 @@ impl Drop for Containerd<'_> {
     }
 }
 
-fn spawn(host: &Host) -> Child {
+fn spawn(host: &Host, path: &OsStr) -> Child {
     let log = host.folder().join("containerd/log");
     let log = File::options().create(true).append(true).open(log).unwrap();
     let config = host.folder().join("containerd/config.toml");
@@ -149,6 +187,8 @@ fn spawn(host: &Host) -> Child {
     command
         .args(["-c", &script])
         .arg(config)
+        .env("PATH", path)
+        .env("CNI_LITE_LOG", host.folder().join("containerd/calls"))
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log);
