@@ -14,7 +14,7 @@ use std::process::Command;
 
 use lab::{Namespace, Snapshot};
 use serde_json::json;
-use tests::{Answer, Node, binary_folder};
+use tests::{Answer, Node, binary_folder, write_script};
 use tonic::Code;
 
 use fake::{FakeRuntime, Says, sandbox};
@@ -341,6 +341,38 @@ fn who_has_just_come_is_spared() {
     assert_eq!(cached.len(), 2, "{cached:?}");
     crash.gc(&[NETWORK, "--grace", "0"]).ok();
     assert_eq!(crash.snapshot(), living);
+}
+
+/// An attachment that comes while the others go is nobody's garbage, though no list has it.
+#[test]
+fn who_comes_meanwhile_is_spared() {
+    let Some(mut crash) = Crash::new("gc-cri-late", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    let living = crash.snapshot().reservations;
+    crash.add(NETWORK, "leaked", "eth0");
+    let store = crash.node.data.join(NETWORK);
+    let comes = format!(
+        r#"#!/bin/sh
+[ "$CNI_COMMAND" != DEL ] || printf 'late\r\neth0' >"{}/10.244.0.99"
+exec "{}" "$@"
+"#,
+        store.display(),
+        binary_folder()
+            .canonicalize()
+            .unwrap()
+            .join("bandwidth-lite")
+            .display()
+    );
+    let plugin = crash.node.bin.join("bandwidth");
+    fs::remove_file(&plugin).unwrap();
+    write_script(&plugin, &comes);
+    crash.gc(&[NETWORK, "--grace", "0"]).ok();
+    let late = "10.244.0.99 late eth0".to_owned();
+    let expected: Vec<_> = living.into_iter().chain([late]).collect();
+    assert_eq!(crash.snapshot().reservations, expected);
 }
 
 /// A crash that took everything, and a runtime that starts anew.
