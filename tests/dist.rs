@@ -16,7 +16,7 @@ use tests::{binary_folder, write_script};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PLUGINS: [&str; 5] = ["bandwidth", "bridge", "host-local", "loopback", "portmap"];
-/// A release's programs together have less. Larger ones take minutes to be packed.
+/// In bytes: a release's programs together have less. Larger ones take minutes to be packed.
 const SMALL: u64 = 32 << 20;
 /// As of a commit.
 const EPOCH: &str = "1700000000";
@@ -29,32 +29,27 @@ struct Dist {
 }
 
 impl Dist {
-    /// Packs the programs as that version.
-    fn new(version: &str) -> Dist {
-        Dist::with(version, |_| {})
-    }
-
-    /// As [`Dist::new`], with programs that are changed before.
-    fn with(version: &str, change: impl FnOnce(&Path)) -> Dist {
-        let dist = Dist {
-            folder: tempfile::tempdir().unwrap(),
-            said: String::new(),
-        };
-        let programs = dist.folder.path().join("programs");
+    /// Packs programs as that version, after `fill` has put them into a folder.
+    fn new(version: &str, fill: impl FnOnce(&Path)) -> Dist {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = folder.path().join("programs");
+        let made = folder.path().join("made");
         fs::create_dir(&programs).unwrap();
-        fill(&programs, version);
-        change(&programs);
+        fill(&programs);
         let packed = Command::new(Path::new(ROOT).join("packaging/dist"))
-            .args([&programs, &dist.made()])
+            .args([&programs, &made])
             .arg(version)
             .env("SOURCE_DATE_EPOCH", EPOCH)
-            .env("TMPDIR", dist.folder.path())
+            .env("TMPDIR", folder.path())
             .output()
             .unwrap();
-        Dist {
-            said: expect_done(packed),
-            ..dist
-        }
+        let said = expect_done(packed);
+        Dist { folder, said }
+    }
+
+    /// Packs programs that only say their names and version.
+    fn of_scripts(version: &str) -> Dist {
+        Dist::new(version, |programs| write_scripts(programs, version))
     }
 
     fn made(&self) -> PathBuf {
@@ -80,38 +75,40 @@ impl Dist {
     }
 }
 
-/// A program for each: the real ones where they are small, or else such as say their names, and a
-/// podnet that calls the real one.
-fn fill(programs: &Path, version: &str) {
-    let built = binary_folder().canonicalize().unwrap();
-    let names = PLUGINS.map(|plugin| format!("{plugin}-lite"));
-    let size = |name: &String| fs::metadata(built.join(name)).unwrap().len();
-    if names.iter().map(size).sum::<u64>() < SMALL {
-        for name in names.iter().map(String::as_str).chain(["podnet"]) {
-            fs::copy(built.join(name), programs.join(name)).unwrap();
-        }
-        // What is behind a program changes nothing of it.
-        let bridge = programs.join("bridge-lite");
-        let bytes = [&fs::read(&bridge).unwrap(), version.as_bytes()].concat();
-        fs::write(bridge, bytes).unwrap();
-        return;
+/// A program for each that says its name, and a podnet that calls the real one.
+fn write_scripts(programs: &Path, version: &str) {
+    for plugin in PLUGINS {
+        let text = format!("#!/bin/sh\n# {version}\necho CNI {plugin} plugin\n");
+        write_script(&programs.join(format!("{plugin}-lite")), &text);
     }
-    for name in &names {
-        let text = format!("#!/bin/sh\n# {version}\necho CNI {name} plugin\n");
-        write_script(&programs.join(name), &text);
-    }
-    let podnet = built.join("podnet");
+    let podnet = binary_folder().canonicalize().unwrap().join("podnet");
     let text = format!("#!/bin/sh\nexec {} \"$@\"\n", podnet.display());
     write_script(&programs.join("podnet"), &text);
 }
 
-/// One for all tests that run at the same time.
+/// The real programs, where they are small.
+fn copy_built(programs: &Path) {
+    let built = binary_folder();
+    let names = PLUGINS.map(|plugin| format!("{plugin}-lite"));
+    let names = names.iter().map(String::as_str).chain(["podnet"]);
+    let sizes = names
+        .clone()
+        .map(|name| fs::metadata(built.join(name)).unwrap().len());
+    if sizes.sum::<u64>() > SMALL {
+        return write_scripts(programs, "large");
+    }
+    for name in names {
+        fs::copy(built.join(name), programs.join(name)).unwrap();
+    }
+}
+
+/// That of the real programs: one for all tests that run at the same time.
 fn first() -> Arc<Dist> {
     static SHARED: Mutex<Weak<Dist>> = Mutex::new(Weak::new());
     // One that failed has left what was there.
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
-        let dist = Arc::new(Dist::new("7.0.0"));
+        let dist = Arc::new(Dist::new("7.0.0", copy_built));
         *shared = Arc::downgrade(&dist);
         dist
     })
@@ -204,7 +201,7 @@ fn a_tarball_that_installs_itself() {
 
 #[test]
 fn the_same_programs_give_the_same_bytes() {
-    let (first, again) = (first(), Dist::new("7.0.0"));
+    let [first, again] = ["7.0.0"; 2].map(Dist::of_scripts);
     for ending in [".tgz", ".deb"] {
         if let (Some(first), Some(again)) = (first.find(ending), again.find(ending)) {
             assert!(
@@ -223,7 +220,8 @@ fn programs_that_are_not_static_say_so() {
     else {
         return lab::skip("no shell to stand for a program");
     };
-    let dist = Dist::with("7.0.0", |programs| {
+    let dist = Dist::new("7.0.0", |programs| {
+        write_scripts(programs, "some");
         fs::copy(shell, programs.join("bridge-lite")).unwrap();
     });
     let line = dist.said.lines().next().unwrap();
@@ -401,7 +399,7 @@ fn a_package_comes_is_exchanged_and_goes() {
     assert!(about.starts_with("CNI loopback"), "{about}");
     assert_eq!(debian.dpkg(&["--verify", "cni-lite"]), "");
 
-    let newer = Dist::new("7.0.1");
+    let newer = Dist::of_scripts("7.0.1");
     let before = debian.read("bridge-lite");
     debian.dpkg(&["--install", text(&newer.package().unwrap())]);
     assert!(debian.read("bridge-lite") != before);
@@ -412,7 +410,7 @@ fn a_package_comes_is_exchanged_and_goes() {
 
 #[test]
 fn standard_names_follow_the_package() {
-    let dist = first();
+    let dist = Dist::of_scripts("7.0.0");
     let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
         return;
     };
@@ -427,7 +425,7 @@ fn standard_names_follow_the_package() {
     assert!(debian.read("bridge") == debian.read("bridge-lite"));
     assert!(!bin.join("podnet").exists());
 
-    let newer = Dist::new("7.0.1");
+    let newer = Dist::of_scripts("7.0.1");
     debian.dpkg(&["--install", text(&newer.package().unwrap())]);
     for plugin in PLUGINS {
         assert!(
