@@ -226,16 +226,39 @@ fn a_host_that_is_no_node_is_refused_and_told_which_there_are() {
             (2, ""),
             "{answer:?}"
         );
-        assert!(answer.stderr.contains("no node's"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("is a node's"), "{}", answer.stderr);
         assert!(
             answer.stderr.contains("k8sworker0, k8sworker1, k8sworker2"),
             "{}",
             answer.stderr
         );
+        let answer = segment.podnet(0, &format!("routes {verb} --for k8sworker1"));
+        let said = "podnet: --for k8sworker1, but 192.168.199.210 of k8sworker0 is here\n";
+        assert_eq!((answer.status, answer.stderr.as_str()), (2, said));
         let answer = segment.podnet(0, &format!("routes {verb} --for nobody"));
         assert_eq!(answer.status, 2, "{answer:?}");
     }
     assert!(sh(&segment.other, "ip route show proto 145").is_empty());
+    assert!(sh(&segment.nodes[0].namespace, "ip route show proto 145").is_empty());
+}
+
+#[test]
+fn another_table_is_nobodys_business_here() {
+    let Some(segment) = Segment::new("routes") else {
+        return;
+    };
+    let node = &segment.nodes[0].namespace;
+    sh(
+        node,
+        "ip route add 10.200.1.0/24 via 192.168.199.211 table 55 proto 145",
+    );
+    let before = table(node);
+    assert_eq!(segment.podnet(0, "routes apply").status, 0);
+    let mut podnet = std::process::Command::new(tests::binary_folder().join("podnet"));
+    podnet.args(["routes", "remove"]);
+    let removed: tests::Answer = node.output(&mut podnet, b"").unwrap().into();
+    assert_eq!(removed.stdout.lines().count(), 4, "{removed:?}");
+    assert_eq!(table(node), before);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which cluster a command is about: the cluster file, a list of nodes, and options over both.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -126,8 +127,7 @@ impl Overrides {
                 document.set(key, values, option);
             }
         }
-        let nodes = self.node.iter().map(|node| given_node(node));
-        document.add_nodes(nodes.collect::<Result<_, _>>()?, Merge::Over);
+        document.add_nodes(given_nodes(&self.node)?, Merge::Over);
         Ok(document)
     }
 }
@@ -136,6 +136,14 @@ impl For {
     /// Whether it is said which.
     pub fn is_named(&self) -> bool {
         self.name.is_some()
+    }
+
+    /// How it is said which.
+    pub fn meant(&self, name: &str) -> String {
+        match self.name {
+            Some(_) => format!("--for {name}"),
+            None => format!("this machine has the name of {name}"),
+        }
     }
 
     /// The name of the node.
@@ -179,6 +187,20 @@ fn this_machine() -> Result<Machine, Failure> {
     })
 }
 
+/// The nodes of all `--node`.
+fn given_nodes(texts: &[String]) -> Result<Vec<GivenNode>, Failure> {
+    let nodes = texts.iter().map(|text| given_node(text));
+    let nodes: Vec<GivenNode> = nodes.collect::<Result<_, _>>()?;
+    let mut seen = HashSet::new();
+    match nodes.iter().find(|node| !seen.insert(&node.name)) {
+        None => Ok(nodes),
+        Some(twice) => Err(Failure::Usage(format!(
+            "--node: {:?} is the name of two nodes",
+            twice.name
+        ))),
+    }
+}
+
 /// `NAME=ADDRESS[,ADDRESS]`; a name alone is a node without an address.
 fn given_node(text: &str) -> Result<GivenNode, Failure> {
     let (name, addresses) = match text.split_once('=') {
@@ -186,7 +208,7 @@ fn given_node(text: &str) -> Result<GivenNode, Failure> {
         None => (text, None),
     };
     if name.is_empty() || addresses == Some("") {
-        let reason = format!("--node: {text:?} is no node: expected NAME=ADDRESS");
+        let reason = format!("--node: {text:?} is no node: expected NAME or NAME=ADDRESS");
         return Err(Failure::Usage(reason));
     }
     let addresses = addresses.map(|addresses| ("address", Value::from(addresses)));

@@ -75,11 +75,10 @@ impl Change {
         change
     }
 
-    /// What removes all that was added here, of whichever table.
+    /// What removes all that was added here: of table `main`, as all that is compared.
     pub fn to_nothing(node: &Node) -> Change {
         let ours = node
-            .routes
-            .iter()
+            .main_routes()
             .filter(|entry| entry.protocol == PROTOCOL);
         Change {
             delete: ours.cloned().collect(),

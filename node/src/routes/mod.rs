@@ -96,6 +96,13 @@ pub fn compare(node: &Node, site: &Site) -> Vec<Line> {
     lines
 }
 
+/// The first planned route whose next hop is an address of this very machine: it is another node than
+/// the one that is meant.
+pub fn to_itself<'a>(node: &Node, site: &'a Site) -> Option<&'a Planned> {
+    let mut planned = site.planned.iter();
+    planned.find(|planned| node.has(planned.via))
+}
+
 /// A route as a table holds it once it was added here.
 pub fn added(route: Route) -> Entry {
     Entry {

@@ -26,7 +26,7 @@ Examples:
 
 const EXIT_STATUS: &str = "\
 A route that is added carries the protocol number 145, by which `ip route show proto 145` lists it, and \
-nothing else is ever removed. The node's own pod range is never touched.
+nothing else is ever removed. Only the table main is looked at. The node's own pod range is never touched.
 
 Exit status: 0 done, or no difference; 1 a difference, or not all could be done; 2 wrong options or \
 files, or this machine is no node of the plan.";
@@ -144,7 +144,13 @@ impl Asked {
     /// The live routes, and what the plan says of this node.
     fn look(&self) -> Result<(Node, Site), Failure> {
         let site = site(&self.cluster, &self.node)?;
-        Ok((read()?, site))
+        let node = read()?;
+        if let Some(planned) = routes::to_itself(&node, &site) {
+            let (meant, via, to) = (self.node.meant(&site.name), planned.via, &planned.to);
+            let reason = format!("{meant}, but {via} of {to} is here");
+            return Err(Failure::Usage(reason));
+        }
+        Ok((node, site))
     }
 }
 
