@@ -166,7 +166,6 @@ fn a_nodes_conflist() {
     {
         desk.says(&line);
     }
-    desk.says("plan conflist --pod-cidr 10.0.0.0/8 --node a-node-by-address=127.0.0.1");
 }
 
 #[test]
@@ -303,6 +302,8 @@ fn a_node_that_waits_for_its_plugins() {
         desk.run("plan node --name a --taint a=b:NoSchedule").status,
         2
     );
+    let taken = desk.run("plan node --name a --taint node.kubernetes.io/unschedulable");
+    assert_eq!((taken.status, taken.stdout.as_str()), (2, ""), "{taken:?}");
 }
 
 /// The paths of the keys of a schema, as `nodes[].name`.
@@ -362,7 +363,30 @@ fn bad_input_is_refused_with_its_place() {
     );
     desk.refuses(
         "plan podcidrs --node =1.2.3.4",
-        "--node: \"=1.2.3.4\" is no node",
+        "--node: \"=1.2.3.4\" is no node: expected NAME or NAME=ADDRESS",
+    );
+    desk.refuses(
+        "plan podcidrs --pod-cidr 10.0.0.0/8 --node a=1.2.3.4 --node b --node a=1.2.3.5",
+        "--node: \"a\" is the name of two nodes",
+    );
+    desk.refuses(
+        "plan podcidrs --pod-cidr 10.0.0.0/8 --node a=1.2.3.4,1.2.3.5",
+        "--node: 1.2.3.4 and 1.2.3.5 are both IPv4",
+    );
+    desk.refuses(
+        "plan podcidrs --pod-cidr 10.0.0.0/8 --node a=127.0.0.1",
+        "--node: 127.0.0.1 is loopback: no route can lead",
+    );
+    desk.refuses(
+        "plan podcidrs --pod-cidr 10.0.0.0/30",
+        "--pod-cidr: 10.0.0.0/30 is too small for a node's range of /24, the default: expected \
+         nodePrefix (--node-prefix) of 30 to 30",
+    );
+    let nobody = desk.run("plan podcidrs --pod-cidr 10.0.0.0/8");
+    assert_eq!((nobody.status, nobody.stdout.as_str()), (0, ""));
+    assert!(
+        nobody.stderr.starts_with("podnet: there is no node: "),
+        "{nobody:?}"
     );
     let full = "plan podcidrs --pod-cidr 10.244.0.0/23 --node a --node b --node c";
     desk.refuses(

@@ -18,7 +18,8 @@ impl Plan {
     /// the nodes' names.
     ///
     /// # Errors
-    /// There is no pod range; two nodes' ranges overlap; not all nodes fit.
+    /// There is no pod range; two nodes' ranges overlap; not all nodes fit; a node's address is in its
+    /// own range.
     pub fn new(cluster: Cluster) -> Result<Plan, Fault> {
         if cluster.pods.is_empty() {
             let reason = "missing: expected the range of all pods, as 10.244.0.0/16 (--pod-cidr)";
@@ -31,7 +32,25 @@ impl Plan {
                 of_node.push(range);
             }
         }
-        Ok(Plan { cluster, ranges })
+        let plan = Plan { cluster, ranges };
+        plan.check_addresses()?;
+        Ok(plan)
+    }
+
+    /// A node's own bridge would have its address.
+    fn check_addresses(&self) -> Result<(), Fault> {
+        for (node, ranges) in self.nodes() {
+            for address in &node.addresses {
+                if let Some(own) = ranges.iter().find(|range| range.contains(address)) {
+                    let name = &node.name;
+                    let reason = format!(
+                        "{address} of node {name} is in its own pod range {own}: no route can lead to it"
+                    );
+                    return Err(Fault::new(format!("{}.address", node.key), reason));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The nodes with their pod ranges, in the natural order of their names.

@@ -71,7 +71,7 @@ pub struct PodRange {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// Its addresses; of a family there may be several, of which the first counts.
+    /// Its addresses, of each family at most one.
     pub addresses: Vec<IpAddr>,
     /// The pod ranges that it has for good, of each family at most one.
     pub fixed: Vec<IpNet>,
@@ -136,6 +136,7 @@ impl Cluster {
         let nodes = keys.nodes.into_iter().enumerate().map(node);
         cluster.nodes = nodes.collect::<Result<_, _>>()?;
         check_unique(&cluster.nodes)?;
+        cluster.check_bridge(device.as_deref())?;
         cluster
             .nodes
             .sort_by(|a, b| names::natural(&a.name, &b.name));
@@ -149,10 +150,13 @@ impl Cluster {
             self.check_fixed(*range)
                 .map_err(|reason| Fault::new(&pod_cidr, reason))?;
         }
+        let addresses: Vec<IpAddr> = keys.address.0.iter().map(|address| address.0).collect();
+        check_addresses(&addresses)
+            .map_err(|reason| Fault::new(format!("{key}.address"), reason))?;
         Ok(Node {
             fixed,
             name: keys.name.0,
-            addresses: keys.address.0.iter().map(|address| address.0).collect(),
+            addresses,
             pod_limit: pod_limit(&format!("{key}.maxPods"), keys.max_pods, self.pod_limit)?,
             device: keys.device.map(|name| name.0).or(device.cloned()),
             key,
@@ -178,6 +182,26 @@ impl Cluster {
         }
     }
 
+    /// The bridge must be a link of its own, and `all` and `default` are the kernel's words for all
+    /// links.
+    fn check_bridge(&self, device: Option<&str>) -> Result<(), Fault> {
+        let bridge = self.bridge.as_str();
+        if let "all" | "default" | "lo" = bridge {
+            let reason = format!("{bridge:?} is no bridge's name: the kernel has it for itself");
+            return Err(Fault::new("bridge", reason));
+        }
+        let of_nodes = self.nodes.iter().map(|node| node.device.as_deref());
+        let mut devices = of_nodes.chain(std::iter::once(device)).flatten();
+        if devices.any(|device| device == bridge) {
+            let reason = format!(
+                "{bridge:?} is the device by which nodes are reached: expected the name of a link of \
+                 its own"
+            );
+            return Err(Fault::new("bridge", reason));
+        }
+        Ok(())
+    }
+
     /// Which node a machine is: the one that is named, else the one of its host name (whole, or
     /// before the first dot), else the one with one of its addresses.
     ///
@@ -185,7 +209,7 @@ impl Cluster {
     /// None is; the reason says which nodes there are.
     pub fn which(&self, machine: &Machine) -> Result<&Node, String> {
         let (found, who) = if let Some(name) = &machine.named {
-            (self.find(name), format!("{name:?} is"))
+            (self.find(name), format!("{name:?} is no node's"))
         } else {
             let host = &machine.host_name;
             let short = host.split('.').next().unwrap_or_default();
@@ -193,7 +217,9 @@ impl Cluster {
             let is_here = |address: &IpAddr| machine.addresses.contains(address);
             let mut nodes = self.nodes.iter();
             let by_address = || nodes.find(|node| node.addresses.iter().any(is_here));
-            let who = format!("neither the host name {host:?} nor an address of this machine is");
+            let who = format!(
+                "neither the host name {host:?} nor an address of this machine is a node's"
+            );
             (by_name.or_else(by_address), who)
         };
         found.ok_or_else(|| {
@@ -203,7 +229,7 @@ impl Cluster {
                 names.truncate(NAMED);
                 names.push("…");
             }
-            format!("{who} no node's: there are {:?}", names.join(", "))
+            format!("{who}: there are {:?}", names.join(", "))
         })
     }
 
@@ -236,17 +262,13 @@ fn pod_ranges(keys: &ClusterKeys) -> Result<Vec<PodRange>, Fault> {
         }
     });
     let pods: Vec<PodRange> = pods.collect();
-    let key = if prefixes.is_empty() {
-        "podSubnet"
-    } else {
-        "nodePrefix"
-    };
+    let is_default = prefixes.is_empty();
     pods.iter()
-        .try_for_each(|pods| check_prefix(key, *pods))
+        .try_for_each(|pods| check_prefix(is_default, *pods))
         .map(|()| pods)
 }
 
-fn check_prefix(key: &str, pods: PodRange) -> Result<(), Fault> {
+fn check_prefix(is_default: bool, pods: PodRange) -> Result<(), Fault> {
     let PodRange { range, node_prefix } = pods;
     let longest = longest_node_prefix(range);
     let shortest = range.prefix_len();
@@ -255,6 +277,11 @@ fn check_prefix(key: &str, pods: PodRange) -> Result<(), Fault> {
     }
     let reason = if shortest > longest {
         format!("{range} has no address for a pod: its prefix is at most {longest}")
+    } else if is_default {
+        format!(
+            "{range} is too small for a node's range of /{node_prefix}, the default: expected nodePrefix \
+             (--node-prefix) of {shortest} to {longest}, or a larger range"
+        )
     } else if node_prefix < shortest {
         format!(
             "{node_prefix}, a node's prefix, is shorter than that of the pod range {range} that it \
@@ -266,7 +293,31 @@ fn check_prefix(key: &str, pods: PodRange) -> Result<(), Fault> {
              {shortest} to {longest}"
         )
     };
+    let key = if is_default {
+        "podSubnet"
+    } else {
+        "nodePrefix"
+    };
     Err(Fault::new(key, reason))
+}
+
+/// A node's addresses: of each family at most one, by which a route can lead.
+fn check_addresses(addresses: &[IpAddr]) -> Result<(), String> {
+    for (index, address) in addresses.iter().enumerate() {
+        if let Some(what) = range::no_next_hop(*address) {
+            return Err(format!(
+                "{address} is {what}: no route can lead to a node by it"
+            ));
+        }
+        let mut before = addresses.iter().take(index);
+        if let Some(other) = before.find(|other| other.is_ipv4() == address.is_ipv4()) {
+            let family = range::family(*address);
+            return Err(format!(
+                "{other} and {address} are both {family}: expected one address, or one of each family"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The ranges of a key; of each family at most one where there can be no second.

@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Parser, ScanError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::error::key_of;
+use crate::error::{in_words, key_of};
 use crate::{Error, Fault};
 
 /// How deep lists and objects may be nested: no honest file is deeper, and whoever walks over the
@@ -193,7 +193,10 @@ impl Document {
             return Err(self.locate(Fault::new("", reason)));
         }
         serde_path_to_error::deserialize(&self.value).map_err(|error| {
-            self.locate(Fault::new(key_of(error.path()), error.inner().to_string()))
+            self.locate(Fault::new(
+                key_of(error.path()),
+                in_words(&error.inner().to_string()),
+            ))
         })
     }
 
@@ -211,7 +214,7 @@ impl Document {
                 (key, "") => key.to_owned(),
                 (key, inner) => join(key, inner),
             };
-            self.locate(Fault::new(key, error.inner().to_string()))
+            self.locate(Fault::new(key, in_words(&error.inner().to_string())))
         })
     }
 

@@ -1,17 +1,21 @@
 //! Nodes as Kubernetes' API has them.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::error::key_of;
+use crate::error::{in_words, key_of};
+use crate::quantity::Quantity;
 use crate::{Document, Error, Fault, GivenNode};
 
 /// What `kubectl get nodes -o json` prints, of which little is looked at: a list, or one node.
 #[derive(Deserialize)]
+#[serde(expecting = "a Node or a List of them")]
 struct Listing {
     items: Option<Vec<NodeObject>>,
+    kind: Option<String>,
     #[serde(default)]
     metadata: Metadata,
     #[serde(default)]
@@ -21,36 +25,39 @@ struct Listing {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "a Node")]
 struct NodeObject {
+    kind: Option<String>,
     metadata: Metadata,
     spec: Spec,
     status: Status,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "the metadata of a Node")]
 struct Metadata {
     name: String,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default, expecting = "the spec of a Node")]
 struct Spec {
     #[serde(rename = "podCIDR")]
     pod_cidr: Option<String>,
-    #[serde(rename = "podCIDRs")]
+    #[serde(rename = "podCIDRs", deserialize_with = "or_default")]
     pod_cidrs: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "the status of a Node")]
 struct Status {
+    #[serde(deserialize_with = "or_default")]
     addresses: Vec<NodeAddress>,
     allocatable: Allocatable,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an address, as type and address")]
 struct NodeAddress {
     #[serde(rename = "type")]
     kind: String,
@@ -58,9 +65,16 @@ struct NodeAddress {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "what a Node can give to pods")]
 struct Allocatable {
     pods: Option<String>,
+}
+
+/// `null` counts as absent, as for Kubernetes.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// The nodes of a list, with their names, internal addresses, pod ranges and allocatable pods;
@@ -75,11 +89,22 @@ pub fn nodes(name: &str, text: &str) -> Result<Vec<GivenNode>, Error> {
         Error {
             place: format!("{name}:{}", cause.line()),
             key: key_of(error.path()),
-            reason: format!("not what `kubectl get nodes -o json` prints: {cause}"),
+            reason: format!(
+                "not what `kubectl get nodes -o json` prints: {}",
+                in_words(&cause.to_string())
+            ),
         }
     })?;
+    let wrong = |key: String, reason: String| Error {
+        place: name.to_owned(),
+        key,
+        reason,
+    };
+    check_kind(&listing).map_err(|(key, reason)| wrong(key, reason))?;
+    let is_list = listing.items.is_some();
     let objects = listing.items.unwrap_or_else(|| {
         vec![NodeObject {
+            kind: listing.kind,
             metadata: listing.metadata,
             spec: listing.spec,
             status: listing.status,
@@ -95,43 +120,98 @@ pub fn nodes(name: &str, text: &str) -> Result<Vec<GivenNode>, Error> {
         } else {
             continue;
         };
-        return Err(Error {
-            place: name.to_owned(),
-            key: format!("items[{index}].metadata.name"),
-            reason,
-        });
+        return Err(wrong(format!("items[{index}].metadata.name"), reason));
     }
-    Ok(objects.iter().map(|object| given(name, object)).collect())
+    let objects = objects.iter().enumerate();
+    let objects = objects.map(|(index, object)| {
+        given(name, object).map_err(|Fault { key, reason }| {
+            let item = if is_list {
+                format!("items[{index}].")
+            } else {
+                String::new()
+            };
+            wrong(format!("{item}{key}"), reason)
+        })
+    });
+    objects.collect()
 }
 
-fn given(from: &str, object: &NodeObject) -> GivenNode {
+/// Other objects of the API have names as well. A list as the API itself gives it has no kind for its
+/// items.
+fn check_kind(listing: &Listing) -> Result<(), (String, String)> {
+    let refuse = |key: String, kind: &str, expected: &str| {
+        Err((
+            key,
+            format!("{kind:?} is no kind of this file: expected {expected}"),
+        ))
+    };
+    match (&listing.kind, &listing.items) {
+        (Some(kind), None) if kind != "Node" => {
+            return refuse("kind".to_owned(), kind, "Node, List or NodeList");
+        }
+        (Some(kind), Some(_)) if kind != "List" && kind != "NodeList" => {
+            return refuse("kind".to_owned(), kind, "Node, List or NodeList");
+        }
+        _ => {}
+    }
+    let items = listing.items.iter().flatten().enumerate();
+    let kinds = items.filter_map(|(index, item)| Some((index, item.kind.as_deref()?)));
+    let mut others = kinds.filter(|(_, kind)| *kind != "Node");
+    match others.next() {
+        None => Ok(()),
+        Some((index, kind)) => refuse(format!("items[{index}].kind"), kind, "Node"),
+    }
+}
+
+fn given(from: &str, object: &NodeObject) -> Result<GivenNode, Fault> {
     let mut keys: Vec<(&'static str, Value)> = Vec::new();
     let internal = |address: &&NodeAddress| address.kind == "InternalIP";
     let addresses = object.status.addresses.iter().filter(internal);
-    let addresses: Vec<&str> = addresses.map(|one| one.address.as_str()).collect();
+    let addresses = first_of_each_family(addresses.map(|one| one.address.as_str()));
     if !addresses.is_empty() {
         keys.push(("address", json!(addresses)));
     }
-    let ranges = match (&object.spec.pod_cidrs[..], &object.spec.pod_cidr) {
+    // The API's own word for none is an empty text.
+    let one = object.spec.pod_cidr.as_ref().filter(|one| !one.is_empty());
+    let ranges = match (&object.spec.pod_cidrs[..], one) {
         ([], None) => Vec::new(),
         ([], Some(one)) => vec![one.clone()],
+        ([first, ..], Some(one)) if first != one => {
+            let reason = format!("{one:?}, but the first of podCIDRs is {first:?}");
+            return Err(Fault::new("spec.podCIDR", reason));
+        }
         (several, _) => several.to_vec(),
     };
     if !ranges.is_empty() {
         keys.push(("podCIDR", json!(ranges)));
     }
-    let pods = object.status.allocatable.pods.as_ref();
-    if let Some(pods) = pods
-        .and_then(|pods| pods.parse::<u32>().ok())
-        .filter(|pods| *pods > 0)
-    {
-        keys.push(("maxPods", json!(pods)));
+    if let Some(pods) = &object.status.allocatable.pods {
+        let limit =
+            pod_limit(pods).map_err(|reason| Fault::new("status.allocatable.pods", reason))?;
+        keys.push(("maxPods", json!(limit)));
     }
-    GivenNode {
+    Ok(GivenNode {
         name: object.metadata.name.clone(),
         keys,
         from: format!("{from}: node {}", object.metadata.name),
-    }
+    })
+}
+
+/// Of a family the first counts for Kubernetes as well. What is no address is left to be refused with
+/// its place.
+fn first_of_each_family<'a>(addresses: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = HashSet::new();
+    let family = |text: &str| text.parse::<IpAddr>().ok().map(|address| address.is_ipv4());
+    addresses
+        .filter(|text| family(text).is_none_or(|ipv4| seen.insert(ipv4)))
+        .collect()
+}
+
+/// How many pods a quantity allows.
+fn pod_limit(text: &str) -> Result<u32, String> {
+    let number = Quantity::parse(text)?.whole();
+    let limit = number.and_then(|number| u32::try_from(number).ok());
+    limit.ok_or_else(|| format!("{text:?} is no number of pods: expected 0 to {}", u32::MAX))
 }
 
 /// Refuses a fixed range of the file that is not the one which the cluster has given already.

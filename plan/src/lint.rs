@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
+use crate::names::one_line;
 use crate::{Document, Error, Fault};
 
 pub use chain::Chain;
@@ -87,7 +88,7 @@ impl Note {
             Weight::Wrong => "wrong",
             Weight::Warning => "warning",
         };
-        format!("{kind}: {}\n", self.said)
+        format!("{kind}: {}\n", one_line(&self.said))
     }
 }
 

@@ -68,6 +68,11 @@ impl Quantity {
         })
     }
 
+    /// The number itself, where it is none below zero.
+    pub fn whole(self) -> Option<u128> {
+        (!self.negative).then_some(self.magnitude)
+    }
+
     /// Whether it is between two whole numbers, both included.
     pub fn is_within(self, least: u128, most: u128) -> bool {
         !self.negative && (least..=most).contains(&self.magnitude)

@@ -1,6 +1,6 @@
 //! Ranges of addresses: arithmetic over networks of both families.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -18,9 +18,11 @@ pub fn parse(text: &str) -> Result<IpNet, String> {
         format!("{text:?} is no range: {address:?} is neither an IPv4 nor an IPv6 address")
     })?;
     let longest = bits(address);
-    let range = prefix
-        .parse()
-        .ok()
+    // Nothing but the number itself: other programs read `016` otherwise, or not at all.
+    let digits = |text: &&str| text.chars().all(|c| c.is_ascii_digit()) && !text.starts_with('0');
+    let range = Some(prefix)
+        .filter(digits)
+        .and_then(|prefix| prefix.parse().ok())
         .and_then(|prefix| IpNet::new(address, prefix).ok())
         .filter(|range| range.prefix_len() > 0)
         .ok_or_else(|| {
@@ -121,6 +123,19 @@ pub fn everything(range: IpNet) -> IpNet {
     }
 }
 
+/// What an address is for that no route can lead by: neither another node nor a router has it.
+pub fn no_next_hop(address: IpAddr) -> Option<&'static str> {
+    if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return Some("broadcast");
+    }
+    if address.is_unspecified() {
+        return Some("unspecified");
+    }
+    let mut special = special().filter(|(_, what)| *what != "link-local");
+    let found = special.find(|(range, _)| range.contains(&address));
+    found.map(|(_, what)| what)
+}
+
 /// Ranges that no cluster can use, and what they are for (RFC 6890, and RFC 5771 and RFC 4291 for
 /// multicast).
 pub fn special() -> impl Iterator<Item = (IpNet, &'static str)> {
@@ -167,6 +182,10 @@ mod tests {
             ("10.244.0/16", "\"10.244.0\" is neither"),
             ("10.244.0.0/33", "the prefix of an IPv4 range is 1 to 32"),
             ("10.244.0.0/x", "the prefix of an IPv4 range is 1 to 32"),
+            ("10.244.0.0/+16", "the prefix of an IPv4 range is 1 to 32"),
+            ("10.244.0.0/016", "the prefix of an IPv4 range is 1 to 32"),
+            ("10.244.0.0/", "the prefix of an IPv4 range is 1 to 32"),
+            ("0.0.0.0/0", "is 1 to 32"),
             ("fd00::/129", "the prefix of an IPv6 range is 1 to 128"),
             ("::/0", "is 1 to 128"),
             ("10.244.3.0/16", "10.244.0.0/16 was probably meant"),
@@ -175,6 +194,26 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_no_route_leads_by() {
+        for (address, what) in [
+            ("0.0.0.0", Some("unspecified")),
+            ("0.1.2.3", Some("this network")),
+            ("127.0.0.1", Some("loopback")),
+            ("224.0.0.1", Some("multicast")),
+            ("255.255.255.255", Some("broadcast")),
+            ("::", Some("unspecified")),
+            ("::1", Some("loopback")),
+            ("ff02::1", Some("multicast")),
+            ("169.254.1.1", None),
+            ("fe80::1", None),
+            ("192.168.10.1", None),
+            ("fd00::1", None),
+        ] {
+            assert_eq!(no_next_hop(address.parse().unwrap()), what, "{address}");
         }
     }
 

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::keys::KeptBack;
+use crate::names::one_line;
 use crate::yaml::scalar;
 use crate::{Document, Error, Fault};
 
@@ -68,6 +69,21 @@ const OTHERS: [(&str, &str); 3] = [
     ("node-role.kubernetes.io/master", "kubeadm"),
     ("node.kubernetes.io/out-of-service", "a person"),
 ];
+
+/// Refuses the key of a taint that a controller adds and removes, for one that is to stay until a
+/// person removes it.
+///
+/// # Errors
+/// Whose it is.
+pub fn check_own(key: &str) -> Result<(), String> {
+    match CONTROLLERS.iter().find(|(known, ..)| *known == key) {
+        None => Ok(()),
+        Some((_, adds, removes)) => Err(format!(
+            "{key:?} is a taint of the {adds}, and is removed by {removes}: expected one of your own, as \
+             example.com/cni-missing"
+        )),
+    }
+}
 
 /// The manifest of a node that is kept from use until its plugins are there, with what the
 /// controller will add as a comment.
@@ -138,33 +154,36 @@ impl Taint {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(expecting = "a Node")]
 struct NodeObject {
     metadata: Metadata,
     #[serde(default)]
     spec: Spec,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(expecting = "the metadata of a Node")]
 struct Metadata {
     name: String,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "the spec of a Node")]
 struct Spec {
     taints: Vec<TaintObject>,
     unschedulable: bool,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a taint, as key and effect")]
 struct TaintObject {
     key: String,
     #[serde(default)]
     effect: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Listing {
     #[serde(default)]
     items: Vec<NodeObject>,
@@ -178,8 +197,8 @@ pub fn read(documents: &[Document]) -> Result<Vec<Tainted>, Error> {
     let mut nodes = Vec::new();
     for document in documents {
         let objects = match document.value()["kind"].as_str() {
-            Some("List" | "NodeList") => document.read::<Listing>()?.items,
-            Some("Node") => vec![document.read::<NodeObject>()?],
+            Some("List" | "NodeList") => document.read_at::<Listing>("")?.items,
+            Some("Node") => vec![document.read_at::<NodeObject>("")?],
             other => {
                 let reason = format!(
                     "{} is no kind of this file: expected Node or List",
@@ -234,18 +253,18 @@ impl Tainted {
 
     /// A line for each key; with `all` also one for each taint, with whose it is.
     pub fn text(&self, all: bool) -> String {
-        let mut text = format!("node={}\n", self.node);
+        let mut text = format!("node={}\n", one_line(&self.node));
         for (name, by_controller) in [("custom_taint", false), ("controller_taint", true)] {
             let keys = self.keys(by_controller);
             for key in if keys.is_empty() { vec![""] } else { keys } {
-                text.push_str(&format!("{name}={key}\n"));
+                text.push_str(&format!("{name}={}\n", one_line(key)));
             }
         }
         text.push_str(&format!("unschedulable={}\n", self.unschedulable));
         for taint in self.taints.iter().filter(|_| all) {
             let (adds, removes, _) = taint.owner();
             let state = if taint.is_there { "there" } else { "to come" };
-            let (key, effect) = (&taint.key, &taint.effect);
+            let (key, effect) = (one_line(&taint.key), one_line(&taint.effect));
             text.push_str(&format!(
                 "taint={key} effect={effect} state={state:?} added_by={adds:?} removed_by={removes:?}\n"
             ));
@@ -356,6 +375,42 @@ mod tests {
                     added_by=\"kubeadm\" removed_by=\"a person, by hand (kubectl taint nodes)\"";
         assert_eq!(all.lines().last(), Some(line));
         assert_eq!(all.lines().count(), 11);
+    }
+
+    #[test]
+    fn a_controllers_taint_is_no_persons() {
+        for (key, good) in [
+            ("node.kubernetes.io/unschedulable", false),
+            ("node.kubernetes.io/not-ready", false),
+            ("node.cloudprovider.kubernetes.io/uninitialized", false),
+            ("node.kubernetes.io/out-of-service", true),
+            ("example.com/cni-missing", true),
+        ] {
+            let taken = crate::keys::TaintKey::try_from(key.to_owned());
+            assert_eq!(taken.is_ok(), good, "{key}: {taken:?}");
+        }
+    }
+
+    #[test]
+    fn no_name_makes_a_line_of_its_own() {
+        let node = json!({ "kind": "Node", "metadata": { "name": "a\nunschedulable=true" },
+            "spec": { "taints": [{ "key": "k\ncustom_taint=x", "effect": "e\r" }] } });
+        let text = read_all(&node.to_string()).unwrap()[0].text(true);
+        let begin = "node=a\\nunschedulable=true\ncustom_taint=k\\ncustom_taint=x\n";
+        assert!(text.starts_with(begin), "{text}");
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains('\r'), "{text}");
+    }
+
+    #[test]
+    fn a_null_is_absent() {
+        let text = "kind: Node\nmetadata: {name: a, labels: null}\nspec: {taints: null, unschedulable: null}\n";
+        assert_eq!(read_all(text).unwrap()[0].taints, []);
+        let list = format!(
+            "kind: List\nitems:\n- {}",
+            text.trim().replace('\n', "\n  ")
+        );
+        assert_eq!(read_all(&list).unwrap().len(), 1);
     }
 
     #[test]

@@ -171,3 +171,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_address_in_the_own_range_is_refused() {
+    let document = |range: &str| {
+        let text = format!(
+            "podSubnet: 10.244.0.0/16\nnodes:\n- name: a\n  podCIDR: {range}\n  address: 10.244.3.7\n"
+        );
+        Document::parse("c", &text).unwrap()
+    };
+    let plan = |document: &Document| {
+        let cluster = Cluster::new(document.read().unwrap()).unwrap();
+        Plan::new(cluster).map_err(|fault| document.locate(fault).to_string())
+    };
+    assert_eq!(
+        plan(&document("10.244.3.0/24")).unwrap_err(),
+        "c:5: nodes[0].address: 10.244.3.7 of node a is in its own pod range 10.244.3.0/24: no route can \
+         lead to it"
+    );
+    // In the pods' is a finding, since ranges overlap then.
+    plan(&document("10.244.4.0/24")).unwrap();
+}

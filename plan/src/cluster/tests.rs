@@ -70,7 +70,8 @@ fn ranges_that_do_not_go_together_are_refused() {
         ),
         (
             "podSubnet: 10.244.0.0/25",
-            "c.yaml:1: podSubnet: 24, a node's prefix, is shorter",
+            "c.yaml:1: podSubnet: 10.244.0.0/25 is too small for a node's range of /24, the default: \
+             expected nodePrefix (--node-prefix) of 25 to 30",
         ),
         (
             "podSubnet: 10.244.0.0/31",
@@ -97,6 +98,25 @@ fn other_values_that_do_not_go_together_are_refused() {
         (
             "podSubnet: fd00::/48\nmtu: 1000",
             "c.yaml:2: mtu: 1000 is no MTU of these pods: expected 1280 to 65535",
+        ),
+        (
+            "bridge: all",
+            "c.yaml:1: bridge: \"all\" is no bridge's name",
+        ),
+        ("bridge: default", "c.yaml:1: bridge: \"default\" is no"),
+        ("bridge: lo", "c.yaml:1: bridge: \"lo\" is no bridge's name"),
+        (
+            "device: eth0\nbridge: eth0",
+            "c.yaml:2: bridge: \"eth0\" is the device by which nodes are reached",
+        ),
+        (
+            "nodes:\n- {name: a, device: br0}\nbridge: br0",
+            "c.yaml:3: bridge: \"br0\" is the device",
+        ),
+        (
+            "keptBack:\n- {name: a, taint: node.kubernetes.io/unschedulable}\n",
+            "c.yaml:2: keptBack[0].taint: \"node.kubernetes.io/unschedulable\" is a taint of the node \
+             controller",
         ),
         (
             "network: a b",
@@ -131,6 +151,15 @@ fn nodes_that_do_not_go_together_are_refused() {
         (
             "nodes:\n- name: a\n  address: 10.0.0",
             "c.yaml:3: nodes[0].address: \"10.0.0\" is neither",
+        ),
+        (
+            "nodes:\n- name: a\n  address: 10.0.0.1,10.0.0.2",
+            "c.yaml:3: nodes[0].address: 10.0.0.1 and 10.0.0.2 are both IPv4: expected one address, or \
+             one of each family",
+        ),
+        (
+            "nodes:\n- name: a\n  address: [10.0.0.1, 'ff02::1']",
+            "c.yaml:3: nodes[0].address: ff02::1 is multicast: no route can lead",
         ),
         (
             "nodes:\n- name: a\n  maxPods: 0",
@@ -189,5 +218,9 @@ fn which_node_a_machine_is() {
         "\"c\" is no node's: there are \"a, b.example\""
     );
     let nobody = which(None, "x", "10.0.0.9").unwrap_err();
-    assert!(nobody.starts_with("neither the host name \"x\" nor an address of this machine"));
+    assert_eq!(
+        nobody,
+        "neither the host name \"x\" nor an address of this machine is a node's: there are \"a, \
+         b.example\""
+    );
 }

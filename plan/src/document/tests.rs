@@ -45,7 +45,8 @@ fn errors_have_the_line_and_the_key() {
         ),
         (
             "nodes:\n- name: a\n- name: b\n  limit: x\n",
-            "f.yaml:4: nodes[1].limit: invalid type: string \"x\", expected u32",
+            "f.yaml:4: nodes[1].limit: invalid type: string \"x\", expected a whole number from 0 to \
+             4294967295",
         ),
         (
             "nodes:\n- name: a\n-\n  limit: 1\n",
@@ -109,7 +110,7 @@ fn what_comes_from_elsewhere_says_so() {
     document.set("flag", json!(3), "--flag");
     assert_eq!(
         says(&document),
-        "--flag: invalid type: integer `3`, expected a boolean"
+        "--flag: invalid type: integer `3`, expected true or false"
     );
     document.set("flag", json!(true), "--flag");
     assert!(says(&document).starts_with("f:4: nodes[0].limit: "));

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use crate::{names, range};
+use crate::{names, range, taints};
 
 /// A range without bits beyond its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -115,6 +115,8 @@ impl TryFrom<String> for TaintKey {
     type Error = String;
 
     fn try_from(text: String) -> Result<TaintKey, String> {
-        names::check_taint(&text).map(|()| TaintKey(text))
+        names::check_taint(&text)?;
+        taints::check_own(&text)?;
+        Ok(TaintKey(text))
     }
 }

@@ -102,3 +102,63 @@ fn refusals() {
         "{error}"
     );
 }
+
+#[test]
+fn what_the_api_could_not_have_said_is_refused() {
+    let with = |key: &str, value: Value| {
+        let mut node = object("a", "10.0.0.1", &["10.244.7.0/24"]);
+        *node.pointer_mut(key).unwrap() = value;
+        node
+    };
+    let pod = with("/kind", json!("Pod"));
+    for (text, said) in [
+        (pod.to_string(), "n: kind: \"Pod\" is no kind of this file"),
+        (
+            json!({ "kind": "PodList", "items": [object("a", "10.0.0.1", &[])] }).to_string(),
+            "n: kind: \"PodList\" is no kind",
+        ),
+        (
+            list(&[object("b", "10.0.0.2", &[]), pod]),
+            "n: items[1].kind: \"Pod\"",
+        ),
+        (
+            list(&[with("/status/allocatable/pods", json!("x"))]),
+            "n: items[0].status.allocatable.pods: \"x\" is no quantity",
+        ),
+        (
+            with("/status/allocatable/pods", json!("-1")).to_string(),
+            "n: status.allocatable.pods: \"-1\" is no number of pods",
+        ),
+        (
+            with("/spec/podCIDR", json!("10.244.8.0/24")).to_string(),
+            "n: spec.podCIDR: \"10.244.8.0/24\", but the first of podCIDRs is \"10.244.7.0/24\"",
+        ),
+        (
+            "[]".to_owned(),
+            "n:1: not what `kubectl get nodes -o json` prints: invalid length 0, expected a Node or a \
+             List of them",
+        ),
+    ] {
+        let error = nodes("n", &text).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+#[test]
+fn what_the_api_says_in_other_ways_is_read() {
+    let mut node = object("a", "10.0.0.1", &[]);
+    node["spec"] = json!({ "podCIDR": "", "podCIDRs": null });
+    node["status"]["allocatable"]["pods"] = json!("1k");
+    let again = json!({ "address": "10.0.0.9", "type": "InternalIP" });
+    node["status"]["addresses"]
+        .as_array_mut()
+        .unwrap()
+        .push(again);
+    let given = nodes("n", &list(&[node])).unwrap();
+    let expected = vec![("address", json!(["10.0.0.1"])), ("maxPods", json!(1000))];
+    assert_eq!(given[0].keys, expected);
+    assert_eq!(
+        nodes("n", "{\"kind\": \"NodeList\", \"items\": []}").unwrap(),
+        []
+    );
+}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::chain::{Judged, Plugin};
 use super::{Note, Weight};
+use crate::names::one_line;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,9 @@ impl Report {
     /// Lines.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |key: &str, value: &str| text.push_str(&format!("{key}={value}\n"));
+        let mut line = |key: &str, value: &str| {
+            text.push_str(&format!("{key}={}\n", one_line(value)));
+        };
         line("conflist", self.file.as_deref().unwrap_or_default());
         line("because", &self.because);
         line("network", self.network.as_deref().unwrap_or_default());
@@ -63,9 +66,9 @@ impl Report {
         }
         text.extend(self.notes.iter().map(Note::text));
         for pod in &self.judged {
-            text.push_str(&format!("pod={}\n", pod.name));
+            text.push_str(&format!("pod={}\n", one_line(&pod.name)));
             for (key, value) in &pod.pairs {
-                text.push_str(&format!("{key}={value}\n"));
+                text.push_str(&format!("{key}={}\n", one_line(value)));
             }
             text.extend(pod.notes.iter().map(Note::text));
         }

@@ -352,3 +352,12 @@ fn files_are_told_apart() {
         "{error}"
     );
 }
+
+#[test]
+fn no_type_makes_a_line_of_its_own() {
+    let mut list = chain();
+    list["plugins"][1]["type"] = json!("x\nhostport_plugin=portmap");
+    let text = lint(&input(&list, SHAPED)).text();
+    assert!(text.contains("x\\nhostport_plugin=portmap"), "{text}");
+    assert!(!text.contains("\nhostport_plugin=portmap"), "{text}");
+}

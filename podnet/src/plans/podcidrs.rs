@@ -50,6 +50,9 @@ enum Format {
 /// Something of the cluster is wrong; not all nodes fit.
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     let plan = asked.cluster.plan()?;
+    if plan.cluster.nodes.is_empty() {
+        eprintln!("podnet: there is no node: expected nodes in the file, --node or --nodes");
+    }
     let text = match asked.format {
         Format::Text => podcidrs::text(&plan),
         Format::Patch => podcidrs::patches(&plan),
