@@ -6,6 +6,7 @@ mod conflist;
 mod keys;
 mod ports;
 mod report;
+mod takes;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -20,6 +21,7 @@ use crate::{Document, Error, Fault};
 pub use chain::Chain;
 pub use conflist::{ConfFile, Used};
 pub use report::Report;
+pub use takes::{Refused, refused};
 pub use workload::{PodSpec, pods};
 
 /// What is looked at.
@@ -101,6 +103,10 @@ pub fn lint(input: &Input) -> Report {
         .map(|list| Chain::new(list, input.binaries.as_deref()));
     if let (Some(list), Some(chain)) = (used.list, &chain) {
         notes.extend(used.file.map(keys::unknown).unwrap_or_default());
+        notes.extend(refused(list).into_iter().map(|refused| {
+            let place = used.file.map(|file| file.place(&refused.key));
+            Note::new(Weight::Wrong, &place.unwrap_or_default(), refused)
+        }));
         notes.extend(chain.binary_notes());
         if let Some(ranges) = &input.ranges {
             notes.extend(conflist::misfits(&used, list, ranges));

@@ -1,6 +1,5 @@
+mod keys_known;
 mod wishes;
-
-use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -274,52 +273,6 @@ fn keys_that_nobody_knows() {
         let path = format!("{}/../conf/{shipped}.conflist", env!("CARGO_MANIFEST_DIR"));
         let text: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         assert_eq!(said(&input(&text, "")).1, [""; 0], "{shipped}");
-    }
-}
-
-/// The keys right behind a prefix of their paths in a schema of `conf/schema`.
-fn described(schema: &str, prefix: &str) -> BTreeSet<String> {
-    let paths = schemas::in_schema(&schemas::shipped(schema));
-    let behind = paths.iter().filter_map(|path| path.strip_prefix(prefix));
-    let first = |path: &str| path.split(['.', '[']).next().unwrap_or_default().to_owned();
-    behind.map(first).collect()
-}
-
-#[test]
-fn the_keys_are_those_of_the_schemas() {
-    let words = |keys: &str| {
-        keys.split_whitespace()
-            .map(str::to_owned)
-            .collect::<BTreeSet<_>>()
-    };
-    let mut list = described("conflist", "");
-    list.insert("$schema".to_owned());
-    assert_eq!(words(keys::LIST), list);
-
-    let common = words(keys::COMMON);
-    let everywhere = described("common", "");
-    for (plugin, keys) in keys::PLUGINS {
-        let prefix = if plugin == "host-local" { "ipam." } else { "" };
-        let own = described(plugin, prefix);
-        let known = words(keys);
-        let missing: Vec<_> = own.iter().filter(|key| !known.contains(*key)).collect();
-        assert!(
-            missing.iter().all(|key| common.contains(*key)),
-            "{plugin}: {missing:?}"
-        );
-        let strange = known.iter().filter(|key| !own.contains(*key));
-        let strange: Vec<_> = strange.filter(|key| !everywhere.contains(*key)).collect();
-        assert!(strange.is_empty(), "{plugin}: {strange:?}");
-    }
-    for (name, keys) in keys::INNER {
-        let places = ["vlanTrunk[].", "dns.", "ipam.ranges[][].", "ipam.routes[]."];
-        let place = places.iter().find(|place| place.contains(name)).unwrap();
-        let schema = if place.starts_with("ipam") {
-            "host-local"
-        } else {
-            "bridge"
-        };
-        assert_eq!(words(keys), described(schema, place), "{name}");
     }
 }
 
