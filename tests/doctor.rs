@@ -51,6 +51,27 @@ fn routes() {
             "range-misrouted",
         ),
         (
+            "a part of another node's range goes elsewhere",
+            "ip route add 10.200.2.2/32 via 192.168.199.1",
+            "range-misrouted",
+        ),
+        (
+            "a rule leads to another table",
+            "ip route add 10.200.1.0/24 via 192.168.199.1 table 100
+             ip rule add to 10.200.1.0/24 table 100",
+            "range-by-rule",
+        ),
+        (
+            "a rule drops",
+            "ip -6 rule add to fd00:200::/64 blackhole",
+            "range-by-rule",
+        ),
+        (
+            "the own range is local",
+            "ip route add local 10.200.0.128/25 dev lo",
+            "own-range-route",
+        ),
+        (
             "a second route",
             "ip route append 10.200.2.0/24 via 192.168.199.1",
             "range-twice",

@@ -1,7 +1,7 @@
 //! The kernel's network objects by netlink: one file per kind of object.
 //!
 //! A [`Netlink`] is one route socket of one namespace; its verbs are methods, grouped by kind in
-//! [`link`], [`vlan`], [`address`], [`route`] and [`qdisc`]. It is synchronous to its callers. What belongs to
+//! [`link`], [`vlan`], [`address`], [`route`], [`rule`] and [`qdisc`]. It is synchronous to its callers. What belongs to
 //! the calling thread's namespace instead, whichever that is, are functions: [`sysctl`] and
 //! [`conntrack`]; [`netns`] enters and makes namespaces. Nothing here knows of CNI.
 
@@ -13,6 +13,7 @@ mod netlink;
 pub mod netns;
 pub mod qdisc;
 pub mod route;
+pub mod rule;
 pub mod sysctl;
 pub mod vlan;
 

@@ -10,6 +10,7 @@ use cni::runtime::CachedAttachment;
 use firewall::hostport::Protocol;
 use firewall::view::{View, quote};
 use net::route::Entry;
+use net::rule::Rule;
 use net::{Address, Link, Qdisc};
 
 use crate::network::{Configuration, Network, Program};
@@ -30,6 +31,8 @@ pub struct Node {
     pub addresses: Vec<(u32, Address)>,
     /// Its routes of all tables, those of one destination in the order in which they are asked.
     pub routes: Vec<Entry>,
+    /// The rules by which a table is chosen, those of a family in the order in which they are asked.
+    pub policy: Vec<Rule>,
     /// The qdiscs of its links, each with its link's index.
     pub qdiscs: Vec<(u32, Qdisc)>,
     /// Which link's ingress is redirected to which link.

@@ -8,9 +8,9 @@ use net::route::{Entry, Kind};
 use crate::Node;
 
 /// The table that ordinary routes are in (`RT_TABLE_MAIN` of linux/rtnetlink.h).
-const MAIN: u32 = 254;
+pub const MAIN: u32 = 254;
 /// The table of the node's own addresses (`RT_TABLE_LOCAL`).
-const LOCAL: u32 = 255;
+pub const LOCAL: u32 = 255;
 
 /// Who makes the routes of addresses (`RTPROT_KERNEL`).
 pub const BY_KERNEL: u8 = 2;
@@ -18,7 +18,12 @@ pub const BY_KERNEL: u8 = 2;
 impl Node {
     /// The routes of the table `main`.
     pub fn main_routes(&self) -> impl Iterator<Item = &Entry> {
-        self.routes.iter().filter(|entry| is_in(entry, MAIN))
+        self.routes_of(MAIN)
+    }
+
+    /// The routes of a table.
+    pub fn routes_of(&self, table: u32) -> impl Iterator<Item = &Entry> {
+        self.routes.iter().filter(move |entry| is_in(entry, table))
     }
 
     /// The route by which packets to an address go: the node's own, else of table `main` the
@@ -32,6 +37,11 @@ impl Node {
     /// The route of table `main` by which all packets to a range go that none narrower takes.
     pub fn way_to_range(&self, range: IpNet) -> Option<&Entry> {
         self.best(MAIN, range)
+    }
+
+    /// The same of another table.
+    pub fn way_in(&self, table: u32, range: IpNet) -> Option<&Entry> {
+        self.best(table, range)
     }
 
     fn best(&self, table: u32, net: IpNet) -> Option<&Entry> {

@@ -11,6 +11,7 @@ mod links;
 mod namespaces;
 mod qdiscs;
 mod routes;
+mod rules;
 mod sysctls;
 mod tables;
 mod vlans;

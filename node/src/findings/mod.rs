@@ -20,6 +20,7 @@ kinds! {
     range_twice
     range_unrouted
     range_misrouted
+    range_by_rule
     next_hop_off_link
     forwarding_off
     rp_filter

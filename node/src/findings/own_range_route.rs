@@ -6,13 +6,15 @@ use net::route::{Entry, Kind as RouteKind};
 use crate::case::Case;
 use crate::finding::{Finding, Fix, Kind};
 use crate::routes::words;
-use crate::way::BY_KERNEL;
+use crate::node::Node;
+use crate::way::{BY_KERNEL, LOCAL};
 
 pub const KIND: Kind = Kind {
     id: "own-range-route",
     means: "A route to this node's own pod range, or to a part of it, leads elsewhere than to its bridge: \
             packets for its pods leave the node. Other nodes are fine. It may be there before the bridge \
-            is, and then comes before the bridge's own.",
+            is, and then comes before the bridge's own. Or the range is local, so that the node takes its \
+            pods' packets for its own.",
     mend: "delete the route",
     needs_plan: false,
     look,
@@ -23,6 +25,7 @@ fn look(case: &Case) -> Vec<Finding> {
     let found = ranges.iter().flat_map(|(range, bridge)| {
         let routes = case.node.main_routes();
         let elsewhere = routes.filter(move |entry| is_elsewhere(case, entry, *range, bridge));
+        let elsewhere = elsewhere.chain(swallowing(case.node, *range));
         elsewhere.map(move |entry| finding(case, entry, *range, bridge))
     });
     let mut found: Vec<Finding> = found.collect();
@@ -36,14 +39,25 @@ fn is_elsewhere(case: &Case, entry: &Entry, range: IpNet, bridge: &str) -> bool 
     range.contains(&entry.route.dst) && !(entry.kind == RouteKind::Unicast && by_bridge)
 }
 
+/// Routes of table local to addresses that are none of the node's. The kernel makes such a one, too, for
+/// an address of lo with a whole network.
+fn swallowing(node: &Node, range: IpNet) -> impl Iterator<Item = &Entry> {
+    node.routes_of(LOCAL).filter(move |entry| {
+        let dst = entry.route.dst;
+        let own = dst.prefix_len() == dst.max_prefix_len() && node.has(dst.addr());
+        entry.kind == RouteKind::Local && range.contains(&dst) && !own
+    })
+}
+
 fn finding(case: &Case, entry: &Entry, range: IpNet, bridge: &str) -> Finding {
     let node = case.node;
     let dst = entry.route.dst;
     let way = match entry.kind {
         RouteKind::Unicast => format!("leave by {}", node.name_of(entry.route.index)),
+        RouteKind::Local => "are taken for the node's own".to_owned(),
         kind => format!("are dropped ({kind})"),
     };
-    let taken = node.way_to_range(dst) == Some(entry);
+    let taken = entry.kind == RouteKind::Local || node.way_to_range(dst) == Some(entry);
     let finding = if taken {
         let when = match node.link(bridge) {
             Some(_) => "cannot be reached",
@@ -171,6 +185,36 @@ mod tests {
         other.route.table = Some(100);
         fixture.node.routes.push(other);
         assert_eq!(ids(&fixture.look()), [""; 0]);
+    }
+
+    #[test]
+    fn a_range_that_is_local() {
+        let local = |dst: &str, protocol| {
+            let mut entry = route(dst, None, 1);
+            (entry.kind, entry.protocol) = (RouteKind::Local, protocol);
+            entry.route.table = Some(LOCAL);
+            entry
+        };
+        let mut fixture = Fixture::healthy();
+        // The gateway's own.
+        fixture.node.routes.push(local("10.1.1.1/32", BY_KERNEL));
+        assert_eq!(ids(&fixture.look()), [""; 0]);
+        for (dst, protocol, mend) in [
+            (
+                "10.1.1.0/24",
+                3,
+                "ip route del local 10.1.1.0/24 dev lo table 255 proto boot",
+            ),
+            ("10.1.1.9/32", 3, "ip route del local 10.1.1.9/32 dev lo table 255 proto boot"),
+            ("10.1.1.0/24", BY_KERNEL, "ip address del 10.1.1.0/24 dev lo"),
+        ] {
+            let mut fixture = fixture.clone();
+            fixture.node.routes.push(local(dst, protocol));
+            let found = fixture.look();
+            assert_eq!(ids(&found), ["own-range-route"], "{dst}");
+            assert!(found[0].breaks.contains("are taken for the node's own, not"));
+            assert_eq!(found[0].mend, [mend]);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use cni::runtime::{CachedAttachment, NetworkList};
 use firewall::Backend;
 use firewall::hostport::{Mapping, Protocol};
 use firewall::view::Forwarding;
+use net::rule::{Action, Rule};
 use net::{Address, Link, PortFlags, PortState};
 
 use super::KINDS;
@@ -37,6 +38,21 @@ pub struct Fixture {
 /// The names of the kinds.
 pub fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
+}
+
+/// The rules of the routing policy that every node has.
+fn standard_rules() -> Vec<Rule> {
+    let families = ["0.0.0.0/0", "::/0"].into_iter();
+    let rules = families.flat_map(|everybody| {
+        [(0, 255), (32766, 254)].map(|(priority, table)| Rule {
+            priority,
+            source: net(everybody),
+            destination: net(everybody),
+            conditional: false,
+            action: Action::Table(table),
+        })
+    });
+    rules.collect()
 }
 
 /// A host port by iptables.
@@ -88,6 +104,7 @@ impl Fixture {
                 plugins: vec!["/opt/cni/bin".into()],
                 cache: cni::runtime::DEFAULT_CACHE.into(),
                 attachments: Some(Vec::new()),
+                policy: standard_rules(),
                 ..Node::default()
             },
             site: Some(site("b")),

@@ -31,6 +31,8 @@ impl Node {
         let Some(netlink) = self.read_links() else {
             return;
         };
+        let policy = self.seen("routing rules", netlink.rules());
+        self.policy = policy.unwrap_or_default();
         let indexes: Vec<u32> = self.links.iter().map(|link| link.index).collect();
         for index in indexes {
             self.read_link(&netlink, index);
