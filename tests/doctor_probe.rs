@@ -105,6 +105,25 @@ fn every_rung_answers_where_nothing_is_wrong() {
 }
 
 #[test]
+fn a_pod_without_a_loopback_is_no_end_of_the_climb() {
+    let Some(patient) = Patient::new("probe") else {
+        return;
+    };
+    sh(&patient.pods[0].namespace, "ip link set lo down");
+    let answer = patient.alone(&["--probe", "one"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let warning = told(&answer, "warning=");
+    assert!(warning[0].starts_with("the pod's lo is down"), "{answer:?}");
+    let rungs = told(&answer, "rung=");
+    assert!(rungs[0].contains("pod=no node="), "{rungs:?}");
+    assert!(
+        rungs[1].starts_with("gateway ") && !rungs[1].contains("=no"),
+        "{rungs:?}"
+    );
+    assert_eq!(told(&answer, "stuck="), [""; 0]);
+}
+
+#[test]
 fn a_pod_alone_without_a_plan() {
     let Some(patient) = Patient::new("probe") else {
         return;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lab::Namespace;
-use node::ladder::{Climber, Rung, Targets, ladder};
+use node::ladder::{Climber, Rung, Step, Targets, ladder};
 use node::{Case, Node};
 use serde_json::{Value, json};
 
@@ -47,6 +47,8 @@ pub struct Probe {
 #[derive(Debug)]
 pub struct Climb {
     pod: String,
+    /// The pod's loopback is down, so that it does not reach itself, whoever else does.
+    is_mute: bool,
     rungs: Vec<(Rung, Answered)>,
 }
 
@@ -77,7 +79,7 @@ impl Probe {
         let inside = Namespace::open(&path).map_err(Failure::usage)?;
         let here =
             Namespace::open(Path::new(HERE)).map_err(|error| Failure::Failed(error.to_string()))?;
-        let climber = climber(&inside)?;
+        let (climber, is_mute) = climber(&inside)?;
         let targets = Targets {
             peer: self.peer.clone(),
             peer_pods: self.peer_pod.clone(),
@@ -87,7 +89,8 @@ impl Probe {
         let rungs = rungs.map_err(|reason| Failure::Usage(format!("--peer: {reason}")))?;
         Ok(Some(Climb {
             pod: path.display().to_string(),
-            rungs: climb(rungs, &inside, &here),
+            is_mute,
+            rungs: climb(rungs, &inside, &here, is_mute),
         }))
     }
 }
@@ -105,15 +108,17 @@ fn find(node: &Node, pod: &str) -> Option<PathBuf> {
         named || address.is_some_and(has)
     });
     let cached = attached.and_then(|attached| attached.known.netns.clone());
-    let by_path = || Some(PathBuf::from(pod)).filter(|path| path.is_absolute() && path.exists());
-    let by_name = || Some(Path::new(NAMESPACES).join(pod)).filter(|path| path.exists());
+    let is_file = |path: &PathBuf| path.exists() && !path.is_dir();
+    let by_path = || Some(PathBuf::from(pod)).filter(|path| path.is_absolute() && is_file(path));
+    let by_name = || Some(Path::new(NAMESPACES).join(pod)).filter(is_file);
     cached.or_else(by_path).or_else(by_name)
 }
 
-/// The pod's addresses, and the next hops of its default routes.
-fn climber(inside: &Namespace) -> Result<Climber, Failure> {
-    let look = || -> Result<Climber, lab::Error> {
+/// The pod's addresses, and the next hops of its default routes; and whether its loopback is down.
+fn climber(inside: &Namespace) -> Result<(Climber, bool), Failure> {
+    let look = || -> Result<(Climber, bool), lab::Error> {
         let netlink = inside.netlink()?;
+        let loopback = netlink.link("lo")?;
         let addresses = netlink.all_addresses()?;
         let global = addresses
             .iter()
@@ -122,23 +127,33 @@ fn climber(inside: &Namespace) -> Result<Climber, Failure> {
         let default = routes
             .iter()
             .filter(|entry| entry.route.dst.prefix_len() == 0);
-        Ok(Climber {
+        let climber = Climber {
             addresses: global.map(|(_, own)| own.net.addr()).collect(),
             gateways: default.filter_map(|entry| entry.route.gateway).collect(),
-        })
+        };
+        Ok((climber, loopback.is_some_and(|link| !link.up)))
     };
     look().map_err(|error| Failure::Failed(format!("cannot look into the pod: {error}")))
 }
 
-/// Up to the first rung of a family that does not answer.
-fn climb(rungs: Vec<Rung>, inside: &Namespace, here: &Namespace) -> Vec<(Rung, Answered)> {
+/// Up to the first rung of a family that does not answer. What a pod without a loopback asks itself needs
+/// no answer.
+fn climb(
+    rungs: Vec<Rung>,
+    inside: &Namespace,
+    here: &Namespace,
+    is_mute: bool,
+) -> Vec<(Rung, Answered)> {
     let mut climbed: Vec<(Rung, Answered)> = Vec::new();
     for rung in rungs {
         let stuck = climbed
             .iter()
             .any(|(other, answered)| other.ipv4 == rung.ipv4 && is_stuck(other, answered));
         if !stuck {
-            let answered = ask(&rung, inside, here);
+            let mut answered = ask(&rung, inside, here);
+            if is_mute && rung.step == Step::Itself && matches!(answered.from_node, Some(Ok(_))) {
+                answered.from_pod = None;
+            }
             climbed.push((rung, answered));
         }
     }
@@ -172,7 +187,7 @@ fn is_silent(answered: &Answered) -> bool {
 
 /// Whether somebody should have answered. The node need not reach what the pod does.
 fn is_stuck(rung: &Rung, answered: &Answered) -> bool {
-    let itself = rung.step == node::ladder::Step::Itself;
+    let itself = rung.step == Step::Itself;
     let pod = matches!(answered.from_pod, Some(Err(_)));
     let node = matches!(answered.from_node, Some(Err(_)));
     let guess = rung.guessed && is_silent(answered);
@@ -185,6 +200,14 @@ impl Climb {
         self.stuck().next().is_none()
     }
 
+    /// What a runtime sees to.
+    fn warning(&self) -> Option<&'static str> {
+        self.is_mute.then_some(
+            "the pod's lo is down, so that it does not reach itself; a runtime sets it up (by hand: ip link set \
+             lo up, in the pod's namespace)",
+        )
+    }
+
     fn stuck(&self) -> impl Iterator<Item = &(Rung, Answered)> {
         self.rungs
             .iter()
@@ -194,6 +217,8 @@ impl Climb {
     /// As it is printed.
     pub fn answer(&self) -> Answer {
         let mut text = format!("pod={}\n", self.pod);
+        let warning = self.warning();
+        text.extend(warning.iter().map(|warning| format!("warning={warning}\n")));
         text.extend(
             self.rungs
                 .iter()
@@ -209,7 +234,7 @@ impl Climb {
             .map(|(rung, answered)| to_json(rung, answered));
         Answer {
             text,
-            json: json!({ "pod": self.pod, "rungs": rungs.collect::<Vec<_>>() }),
+            json: json!({ "pod": self.pod, "warning": warning, "rungs": rungs.collect::<Vec<_>>() }),
         }
     }
 }
