@@ -6,6 +6,7 @@
 )]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -169,4 +170,52 @@ fn bad_input() {
         );
         assert!(answer.stderr.starts_with(said), "{line}: {}", answer.stderr);
     }
+}
+
+#[test]
+fn what_never_ends_keeps_nobody() {
+    let desk = Desk::new();
+    let hangs = desk.path("bin/portmap");
+    fs::remove_file(&hangs).unwrap();
+    fs::write(&hangs, "#!/bin/sh\nexec sleep 300\n").unwrap();
+    fs::set_permissions(&hangs, fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", desk.path("net.d/00-x.conflist")).unwrap();
+    let answer = desk.lint("");
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for said in [
+        "no answer within 5 s",
+        "00-x.conflist: it comes first and cannot be read",
+    ] {
+        let mut wrong = answer
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("wrong: "));
+        assert!(wrong.any(|line| line.contains(said)), "{said}: {answer:?}");
+    }
+}
+
+#[test]
+fn values_that_a_plugin_refuses_and_a_manifest_that_the_api_does() {
+    let desk = Desk::new();
+    desk.write("odd.conflist", |plugins| {
+        plugins[0]["isGateway"] = "true".into();
+        plugins[1]["type"] = "../../bin/sh".into();
+    });
+    let answer = desk.lint("odd.conflist --offline");
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for key in ["plugins[0].isGateway: ", "plugins[1].type: "] {
+        let mut wrong = answer
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("wrong: odd.conflist"));
+        assert!(wrong.any(|line| line.contains(key)), "{key}: {answer:?}");
+    }
+    let bad =
+        "kind: Pod\nmetadata: {name: bad}\nspec:\n  containers:\n  - ports:\n    - hostPort: x\n";
+    fs::write(desk.path("bad.yaml"), bad).unwrap();
+    let answer = desk.lint("-f bad.yaml -f shaped.yaml");
+    let wrong = "wrong: bad.yaml:6: spec.containers[0].ports[0].hostPort: ";
+    let mut lines = answer.stdout.lines();
+    assert!(lines.any(|line| line.starts_with(wrong)), "{answer:?}");
+    expect_line(&answer, 1, "hostport_plugin=portmap");
 }

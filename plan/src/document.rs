@@ -377,8 +377,18 @@ fn of_scalar(scalar: &Scalar<'_>) -> Value {
         Scalar::Null => Value::Null,
         Scalar::Boolean(flag) => (*flag).into(),
         Scalar::Integer(number) => (*number).into(),
-        Scalar::FloatingPoint(number) => number.into_inner().into(),
+        Scalar::FloatingPoint(number) => of_float(number.into_inner()),
         Scalar::String(text) => text.to_string().into(),
+    }
+}
+
+/// What is no number to JSON stays a text, that whoever reads it may say so.
+fn of_float(number: f64) -> Value {
+    match number {
+        number if number.is_finite() => number.into(),
+        number if number.is_nan() => ".nan".into(),
+        number if number > 0.0 => ".inf".into(),
+        _ => "-.inf".into(),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Input {
     pub binaries: Option<Vec<Binary>>,
     /// The pods of all manifests.
     pub pods: Vec<PodSpec>,
+    /// Workloads that the API would refuse, and why.
+    pub refused: Vec<Error>,
     /// The pod ranges that the node's conflist must keep to, where they are known.
     pub ranges: Option<Vec<IpNet>>,
     /// The runtime has no root.
@@ -112,6 +114,8 @@ pub fn lint(input: &Input) -> Report {
             notes.extend(conflist::misfits(&used, list, ranges));
         }
     }
+    let refusals = input.refused.iter();
+    notes.extend(refusals.map(|refusal| Note::new(Weight::Wrong, "", refusal)));
     let judged = input
         .pods
         .iter()

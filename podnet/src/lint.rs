@@ -68,9 +68,11 @@ pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     let places = asked.folders.of_node();
     let files = conf_files(&asked.conflists, &places.conf)?;
     let binaries = (!asked.offline).then(|| binaries(&files, &places.runtime));
+    let (pods, refused) = lint::pods(&manifests);
     let report = lint::lint(&Input {
         binaries,
-        pods: lint::pods(&manifests).map_err(Failure::usage)?,
+        pods,
+        refused,
         ranges,
         rootless: asked.rootless || cluster.features.rootless,
         one_node: cluster.nodes.len() == 1,

@@ -5,7 +5,14 @@ use super::{Note, Weight};
 
 /// Pairs of host ports that one node would have to serve twice.
 pub(super) fn clashes(pods: &[PodSpec], one_node: bool) -> Vec<Note> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<Note> = Vec::new();
+    for pod in pods {
+        let together = one_node || pod.node.is_some();
+        // A DaemonSet has one pod a node, whatever is written.
+        if pod.replicas > 1 && together && pod.kind != "DaemonSet" {
+            notes.extend(pod.ports.iter().map(|port| twice(pod, port)));
+        }
+    }
     for (index, pod) in pods.iter().enumerate() {
         let of_pod = pod.ports.iter().enumerate();
         for (place, port) in of_pod {
@@ -27,6 +34,17 @@ pub(super) fn clashes(pods: &[PodSpec], one_node: bool) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// One of several pods of a workload has a host port of a node, and the others stay Pending.
+fn twice(pod: &PodSpec, port: &HostPort) -> Note {
+    let said = format!(
+        "hostPort {} of {}: {} pods of it are on one node, and only one can have the port",
+        text(port),
+        pod.name,
+        pod.replicas
+    );
+    Note::new(Weight::Wrong, &port.place, said)
 }
 
 /// Elsewhere the scheduler keeps pods with the same host port apart.

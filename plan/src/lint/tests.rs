@@ -41,7 +41,9 @@ fn file(name: &str, list: &Value) -> ConfFile {
 }
 
 fn pods_of(text: &str) -> Vec<PodSpec> {
-    pods(&Document::parse_all("p.yaml", text).unwrap()).unwrap()
+    let (pods, refused) = pods(&Document::parse_all("p.yaml", text).unwrap());
+    assert_eq!(refused, []);
+    pods
 }
 
 fn input(list: &Value, manifests: &str) -> Input {

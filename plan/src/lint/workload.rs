@@ -27,6 +27,8 @@ pub struct PodSpec {
     pub host_network: bool,
     /// The node that it is bound to.
     pub node: Option<String>,
+    /// How many there are at a time.
+    pub replicas: u64,
 }
 
 /// An annotation about bandwidth.
@@ -52,7 +54,7 @@ impl Annotation {
 pub struct HostPort {
     /// The port on the node, as written.
     pub port: i64,
-    /// The protocol, as written.
+    /// The protocol, as written; TCP where none is.
     pub protocol: String,
     /// The node's address; `None` is any.
     pub host_ip: Option<String>,
@@ -108,6 +110,15 @@ struct Metadata {
 #[serde(default)]
 struct Outer {
     metadata: Metadata,
+    spec: Count,
+}
+
+/// How many pods a workload has at a time, by either key.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Count {
+    replicas: Option<u64>,
+    parallelism: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -134,25 +145,27 @@ struct Port {
     host_ip: Option<String>,
 }
 
-/// The pods of manifests, in their order; other kinds than workloads are passed by.
-///
-/// # Errors
-/// A workload is not of the form that the API wants.
-pub fn pods(documents: &[Document]) -> Result<Vec<PodSpec>, Error> {
-    let mut pods = Vec::new();
+/// The pods of manifests, in their order; other kinds than workloads are passed by. Beside them, why
+/// workloads are not of the form that the API wants.
+pub fn pods(documents: &[Document]) -> (Vec<PodSpec>, Vec<Error>) {
+    let (mut pods, mut refused) = (Vec::new(), Vec::new());
+    let mut note = |pod: Result<Option<PodSpec>, Error>| match pod {
+        Ok(pod) => pods.extend(pod),
+        Err(error) => refused.push(error),
+    };
     for document in documents {
         let kind = |value: &Value| value.get("kind").and_then(Value::as_str).map(str::to_owned);
         match document.value().get("items").and_then(Value::as_array) {
             Some(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let at = format!("items[{index}]");
-                    pods.extend(pod(document, &at, kind(item).as_deref())?);
+                    note(pod(document, &at, kind(item).as_deref()));
                 }
             }
-            None => pods.extend(pod(document, "", kind(document.value()).as_deref())?),
+            None => note(pod(document, "", kind(document.value()).as_deref())),
         }
     }
-    Ok(pods)
+    (pods, refused)
 }
 
 fn join(outer: &str, inner: &str) -> String {
@@ -194,6 +207,7 @@ fn pod(document: &Document, at: &str, kind: Option<&str>) -> Result<Option<PodSp
         ports: ports(document, &at_template, &template.spec),
         host_network: template.spec.host_network,
         node: template.spec.node_name.filter(|name| !name.is_empty()),
+        replicas: outer.spec.replicas.or(outer.spec.parallelism).unwrap_or(1),
     }))
 }
 
@@ -224,7 +238,12 @@ fn ports(document: &Document, at: &str, spec: &Spec) -> Vec<HostPort> {
                 if let Some(number) = port.host_port.filter(|port| *port != 0) {
                     ports.push(HostPort {
                         port: number,
-                        protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+                        // As the API has it where nothing is said.
+                        protocol: port
+                            .protocol
+                            .clone()
+                            .filter(|protocol| !protocol.is_empty())
+                            .unwrap_or_else(|| "TCP".to_owned()),
                         host_ip: port.host_ip.clone().filter(|ip| !ip.is_empty()),
                         place: document.place_of(&join(at, &key)),
                     });

@@ -53,9 +53,9 @@ fn every_workload_has_its_pods() {
         cron
     );
     assert_eq!(pods_of(&list).len(), 1);
-    let error =
+    let (_, refused) =
         pods(&Document::parse_all("p", "kind: Pod\nspec:\n  containers:\n  - ports: x").unwrap());
-    let error = error.unwrap_err().to_string();
+    let error = refused[0].to_string();
     assert!(
         error.starts_with("p:4: spec.containers[0].ports: invalid type"),
         "{error}"
@@ -196,4 +196,65 @@ fn odd_ports_and_pods_of_the_nodes_network() {
     assert!(!good);
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[1].contains("it has the node's network"), "{lines:?}");
+}
+
+#[test]
+fn replicas_on_one_node() {
+    let manifest = |kind: &str, count: &str| {
+        format!(
+            "kind: {kind}\nmetadata: {{name: web}}\nspec:\n  {count}: 3\n  template:\n    spec:\n      \
+             containers:\n      - ports:\n        - hostPort: 80\n"
+        )
+    };
+    for (kind, count, one_node, found) in [
+        ("Deployment", "replicas", true, true),
+        ("Job", "parallelism", true, true),
+        ("Deployment", "replicas", false, false),
+        ("DaemonSet", "replicas", true, false),
+    ] {
+        let input = Input {
+            one_node,
+            ..input(&chain(), &manifest(kind, count))
+        };
+        let (good, lines) = said(&input);
+        assert_eq!(good, !found, "{kind}: {lines:?}");
+        let wrong = "wrong: p.yaml:9: hostPort 80/TCP of default/web: 3 pods of it are on one node, and \
+                     only one can have the port";
+        assert_eq!(lines.iter().any(|line| line == wrong), found, "{lines:?}");
+    }
+}
+
+#[test]
+fn what_the_api_takes_and_what_it_refuses() {
+    // An empty protocol is TCP's.
+    let shaped = pods_of(&SHAPED.replace("hostPort: 8080", "hostPort: 8080\n      protocol: ''"));
+    assert_eq!(shaped[0].ports[0].protocol, "TCP");
+    for rate in [".inf", "-.inf", ".nan"] {
+        let manifest = SHAPED.replacen(
+            "ingress-bandwidth: 1M",
+            &format!("ingress-bandwidth: {rate}"),
+            1,
+        );
+        let (good, lines) = said(&input(&chain(), &manifest));
+        let wrong =
+            "wrong: p.yaml:7: annotation kubernetes.io/ingress-bandwidth of k8nd-cni/shaped: ";
+        assert!(
+            !good && lines.iter().any(|line| line.starts_with(wrong)),
+            "{rate}: {lines:?}"
+        );
+    }
+    // One that is refused leaves the others.
+    let text =
+        format!("kind: Pod\nspec:\n  containers:\n  - ports:\n    - hostPort: x\n---\n{SHAPED}");
+    let (pods, refused) = pods(&Document::parse_all("p.yaml", &text).unwrap());
+    assert_eq!(pods.len(), 1);
+    let (good, lines) = said(&Input {
+        refused,
+        ..input(&chain(), "")
+    });
+    assert!(!good);
+    assert!(
+        lines[0].starts_with("wrong: p.yaml:5: spec.containers[0].ports[0].hostPort: "),
+        "{lines:?}"
+    );
 }
