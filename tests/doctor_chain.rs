@@ -190,7 +190,7 @@ type Case<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 #[test]
 fn configurations_and_plugins() {
-    let cases: [Case; 8] = [
+    let cases: [Case; 11] = [
         ("none", "rm $CONF/*", "conflist-missing", "no configuration in "),
         ("torn", "echo '{' > $CONF/99-x.conflist", "conflist-unreadable", "99-x.conflist"),
         (
@@ -202,6 +202,24 @@ fn configurations_and_plugins() {
         ),
         ("no portmap", "rm $BIN/portmap", "plugin-missing", "portmap is missing"),
         ("no IPAM", "rm $BIN/host-local", "plugin-missing", "host-local is missing"),
+        (
+            "one that hangs",
+            "rm $BIN/portmap; printf '#!/bin/sh\nexec sleep 300\n' > $BIN/portmap; chmod 755 $BIN/portmap",
+            "plugin-broken",
+            "no answer within 5 s",
+        ),
+        (
+            "a FIFO",
+            "mkfifo $CONF/00-x.conflist",
+            "conflist-unreadable",
+            "it is no regular file",
+        ),
+        (
+            "a value that the plugin refuses",
+            "sed -i 's/\"ipMasq\": *[a-z]*/\"ipMasq\": \"true\"/' $CONF/*",
+            "conflist-unreadable",
+            "ipMasq: the plugin refuses",
+        ),
         (
             "not executable",
             "rm $BIN/portmap; echo > $BIN/portmap",

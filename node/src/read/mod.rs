@@ -53,6 +53,19 @@ impl Node {
         }
     }
 
+    /// Reads what is in a pod's namespace: links, addresses, routes and sockets.
+    ///
+    /// # Errors
+    /// The first that cannot be read.
+    pub fn read_pod() -> Result<Node, Unread> {
+        let mut node = Node::read_routes()?;
+        node.read_sockets();
+        match node.unread.pop() {
+            Some(unread) => Err(unread),
+            None => Ok(node),
+        }
+    }
+
     fn read_rules(&mut self) {
         self.rules = firewall::view::View::read();
         let unread = std::mem::take(&mut self.rules.unread);

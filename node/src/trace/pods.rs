@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use firewall::hostport::Protocol;
 use firewall::view::Forwarding;
+use net::route::{Entry, Kind};
 
 use super::hop::{Hop, Way};
 use super::{Destination, Pod, Sender, Walk, outside};
-use crate::node::Listener;
+use crate::node::{Listener, Node};
 
 impl Walk<'_> {
     /// Out of a pod and back into it.
@@ -74,9 +75,8 @@ impl Walk<'_> {
         if inside && route.is_none() {
             return;
         }
-        if route.is_some_and(|entry| entry.kind == net::route::Kind::Local) {
-            self.push(Hop::new(Way::Out, "local", to.address).fact("in", "the pod"));
-            return;
+        if let (true, Some(Ok(inside))) = (route.is_some_and(is_local), &pod.inside) {
+            return self.push(local(inside, IN_POD, to));
         }
         self.veth(Way::Out, pod);
         let Some(source) = own else {
@@ -87,7 +87,7 @@ impl Walk<'_> {
         let input = self.input_of(pod);
         let direct = route.is_some_and(|entry| entry.route.gateway.is_none());
         let from = Sender { input, source };
-        if direct && !node.has(to.address) {
+        if direct && !node.has(to.address) && !self.is_for_all(to.address) {
             self.across(&from, pod, to.address);
         } else {
             self.deliver(&from, to);
@@ -118,6 +118,12 @@ impl Walk<'_> {
     /// To an address, of the node or beyond it.
     pub(super) fn deliver(&mut self, from: &Sender, to: Destination) {
         let node = self.case.node;
+        if self.is_for_all(to.address) {
+            let hop = Hop::new(Way::Out, "for-all", to.address);
+            let why =
+                "no node forwards a broadcast or multicast: it reaches what is on the link alone";
+            return self.push(hop.fault_if(true, why));
+        }
         if !node.has(to.address) {
             if node.rules.services {
                 let hop = Hop::new(Way::Out, "services", "kube-proxy");
@@ -134,26 +140,15 @@ impl Walk<'_> {
                 self.host_port(taken);
                 self.forward(from, taken.target, Some(taken));
             }
-            None => self.local(to),
+            None => self.push(local(node, IN_NODE, to)),
         }
     }
 
-    /// To the node itself.
-    fn local(&mut self, to: Destination) {
-        let hop = Hop::new(Way::Out, "local", to.address).fact("in", "the node");
-        let Some(port) = to.port else {
-            return self.push(hop);
-        };
-        let mut listeners = self.case.node.listeners.iter();
-        let listener = listeners.find(|it| it.takes(to.address, port, to.protocol));
-        let process = listener.and_then(|it| it.process.as_ref());
-        let process = process.map(|(number, name)| format!("{name}({number})"));
-        // Sockets of SCTP are not read.
-        let nobody = listener.is_none() && to.protocol != Protocol::Sctp;
-        let hop = hop
-            .fact("port", format!("{}/{port}", to.protocol))
-            .fact_of("process", process);
-        self.push(hop.fault_if(nobody, "no host port and no process of the node takes it"));
+    /// Whether it is no host's address, but a group's or everybody's on a link.
+    fn is_for_all(&self, to: IpAddr) -> bool {
+        let everybody = to.is_ipv4() && to == IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+        let of_link = self.case.node.way_to(to);
+        to.is_multicast() || everybody || of_link.is_some_and(|it| it.kind == Kind::Broadcast)
     }
 
     /// Through the node.
@@ -252,6 +247,35 @@ impl Walk<'_> {
         let index = link.and_then(|link| link.master.or(Some(link.index)));
         index.map(|index| node.name_of(index)).unwrap_or_default()
     }
+}
+
+/// Where a packet ends, and what is said where nobody takes it.
+type End = (&'static str, &'static str);
+const IN_NODE: End = (
+    "the node",
+    "no host port and no process of the node takes it",
+);
+const IN_POD: End = ("the pod", "no process in the pod takes it");
+
+fn is_local(entry: &Entry) -> bool {
+    entry.kind == Kind::Local
+}
+
+/// To a namespace's own address.
+fn local(node: &Node, (place, nobody): End, to: Destination) -> Hop {
+    let hop = Hop::new(Way::Out, "local", to.address).fact("in", place);
+    let Some(port) = to.port else {
+        return hop;
+    };
+    let mut listeners = node.listeners.iter();
+    let listener = listeners.find(|it| it.takes(to.address, port, to.protocol));
+    let process = listener.and_then(|it| it.process.as_ref());
+    let process = process.map(|(number, name)| format!("{name}({number})"));
+    // Sockets of SCTP are not read.
+    let none = listener.is_none() && to.protocol != Protocol::Sctp;
+    hop.fact("port", format!("{}/{port}", to.protocol))
+        .fact_of("process", process)
+        .fault_if(none, nobody)
 }
 
 impl Listener {

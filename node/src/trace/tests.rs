@@ -1,3 +1,5 @@
+mod ends;
+
 use cni::Attachment;
 use firewall::Family;
 use net::route::Kind;
@@ -474,7 +476,7 @@ fn every_hop_is_explained() {
         lines(&fixture, None, "cni0", ""),
         lines(&fixture, None, "10.1.2.7", ""),
     ];
-    for to in ["", "192.0.2.11:8080", "10.1.1.1", "10.1.1.9"] {
+    for to in ["", "192.0.2.11:8080", "10.1.1.1", "10.1.1.9", "224.0.0.1"] {
         paths.push(of_pod(&fixture, to));
     }
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/podnet.md");

@@ -120,11 +120,11 @@ fn looked_into(subject: Subject) -> Subject {
     }
 }
 
-/// Links, addresses and routes of a namespace.
+/// What is in a namespace.
 fn inside(path: &Path) -> Result<Node, String> {
     let read = || {
         let netns = Netns::open(path).map_err(|error| error.to_string())?;
-        let read = netns.enter(Node::read_routes);
+        let read = netns.enter(Node::read_pod);
         let read = read.map_err(|error| error.to_string())?;
         read.map_err(|unread| unread.to_string())
     };
@@ -137,5 +137,5 @@ fn netns(text: &str) -> Option<PathBuf> {
         true => PathBuf::from(text),
         false => Path::new(NAMED).join(text),
     };
-    path.exists().then_some(path)
+    (path.exists() && !path.is_dir()).then_some(path)
 }
