@@ -149,14 +149,11 @@ fn a_folder_and_the_nodes_range() {
 #[test]
 fn bad_input() {
     let desk = Desk::new();
-    fs::write(desk.path("bad.yaml"), "kind: Pod\nspec:\n  containers: 3\n").unwrap();
+    fs::write(desk.path("bad.yaml"), "kind: Pod\nspec: [\n").unwrap();
     for (line, said) in [
         ("none.conflist", "podnet: cannot read none.conflist: "),
         ("-f none.yaml", "podnet: cannot read none.yaml: "),
-        (
-            "-f bad.yaml",
-            "podnet: bad.yaml:3: spec.containers: invalid type",
-        ),
+        ("-f bad.yaml", "podnet: bad.yaml:"),
         (
             "-f cluster.yaml -f cluster.yaml",
             "podnet: cluster.yaml:2: a second file without",
@@ -218,4 +215,8 @@ fn values_that_a_plugin_refuses_and_a_manifest_that_the_api_does() {
     let mut lines = answer.stdout.lines();
     assert!(lines.any(|line| line.starts_with(wrong)), "{answer:?}");
     expect_line(&answer, 1, "hostport_plugin=portmap");
+    fs::write(desk.path("bad.yaml"), "kind: Pod\nspec:\n  containers: 3\n").unwrap();
+    let wrong =
+        "wrong: bad.yaml:3: spec.containers: invalid type: integer `3`, expected a sequence";
+    expect_line(&desk.lint("-f bad.yaml"), 1, wrong);
 }
