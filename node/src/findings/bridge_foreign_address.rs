@@ -56,7 +56,9 @@ fn finding(node: &Node, bridge: &BridgeCase, net: IpNet) -> Finding {
     };
     // To take their gateway away would darken them.
     let files = bridge.networks.iter();
-    let files: Vec<_> = files.map(|network| network.file.display().to_string()).collect();
+    let files: Vec<_> = files
+        .map(|network| network.file.display().to_string())
+        .collect();
     finding
         .by(format!(
             "it is the gateway of {} pod(s) that live, as {first}",

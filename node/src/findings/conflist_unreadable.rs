@@ -40,10 +40,15 @@ fn refused(file: &Configuration) -> Option<Finding> {
         return None;
     }
     let path = file.file.display();
-    let breaks = format!("no pod can be attached to {}: a plugin refuses {path}", list.name);
+    let breaks = format!(
+        "no pod can be attached to {}: a plugin refuses {path}",
+        list.name
+    );
     let finding = values
         .iter()
-        .fold(Finding::error(&KIND, breaks), |finding, value| finding.by(value.to_string()));
+        .fold(Finding::error(&KIND, breaks), |finding, value| {
+            finding.by(value.to_string())
+        });
     Some(finding.advised(format!("correct {path}")))
 }
 

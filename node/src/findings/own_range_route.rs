@@ -5,8 +5,8 @@ use net::route::{Entry, Kind as RouteKind};
 
 use crate::case::Case;
 use crate::finding::{Finding, Fix, Kind};
-use crate::routes::words;
 use crate::node::Node;
+use crate::routes::words;
 use crate::way::{BY_KERNEL, LOCAL};
 
 pub const KIND: Kind = Kind {
@@ -205,14 +205,26 @@ mod tests {
                 3,
                 "ip route del local 10.1.1.0/24 dev lo table 255 proto boot",
             ),
-            ("10.1.1.9/32", 3, "ip route del local 10.1.1.9/32 dev lo table 255 proto boot"),
-            ("10.1.1.0/24", BY_KERNEL, "ip address del 10.1.1.0/24 dev lo"),
+            (
+                "10.1.1.9/32",
+                3,
+                "ip route del local 10.1.1.9/32 dev lo table 255 proto boot",
+            ),
+            (
+                "10.1.1.0/24",
+                BY_KERNEL,
+                "ip address del 10.1.1.0/24 dev lo",
+            ),
         ] {
             let mut fixture = fixture.clone();
             fixture.node.routes.push(local(dst, protocol));
             let found = fixture.look();
             assert_eq!(ids(&found), ["own-range-route"], "{dst}");
-            assert!(found[0].breaks.contains("are taken for the node's own, not"));
+            assert!(
+                found[0]
+                    .breaks
+                    .contains("are taken for the node's own, not")
+            );
             assert_eq!(found[0].mend, [mend]);
         }
     }

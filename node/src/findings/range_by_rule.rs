@@ -29,7 +29,11 @@ struct Goal<'a> {
 fn look(case: &Case) -> Vec<Finding> {
     let mut found = Vec::new();
     for goal in goals(case) {
-        let rules = case.node.policy.iter().filter(|rule| is_of(rule, goal.range));
+        let rules = case
+            .node
+            .policy
+            .iter()
+            .filter(|rule| is_of(rule, goal.range));
         // Behind the table main little is left to decide.
         for rule in rules.take_while(|rule| !is_main(rule)) {
             found.extend(finding(case, rule, &goal));
@@ -106,9 +110,9 @@ fn astray<'a>(case: &Case<'a>, table: u32, part: IpNet, goal: &Goal) -> Option<&
         return None;
     }
     let node = case.node;
-    let inside = node.routes_of(table).filter(|entry| {
-        part.contains(&entry.route.dst) && entry.route.dst != part
-    });
+    let inside = node
+        .routes_of(table)
+        .filter(|entry| part.contains(&entry.route.dst) && entry.route.dst != part);
     let mut asked = inside.chain(node.way_in(table, part));
     asked.find(|entry| {
         let wrong = entry.kind != RouteKind::Unicast || !(goal.is_right)(entry);
@@ -138,7 +142,11 @@ mod tests {
         let mut entry = route(dst, via, index);
         entry.route.table = Some(100);
         fixture.node.routes.push(entry);
-        let place = fixture.node.policy.iter().position(|other| other.priority > rule.priority);
+        let place = fixture
+            .node
+            .policy
+            .iter()
+            .position(|other| other.priority > rule.priority);
         fixture.node.policy.insert(place.unwrap_or_default(), rule);
         fixture
     }
@@ -149,19 +157,57 @@ mod tests {
     fn a_table_that_leads_elsewhere() {
         for (from, to, dst, via, index, counts) in [
             (ALL, "10.1.1.0/24", "0.0.0.0/0", Some("192.0.2.1"), 2, true),
-            (ALL, "10.1.1.2/32", "10.1.0.0/16", Some("192.0.2.1"), 2, true),
+            (
+                ALL,
+                "10.1.1.2/32",
+                "10.1.0.0/16",
+                Some("192.0.2.1"),
+                2,
+                true,
+            ),
             (ALL, ALL, "10.1.1.64/26", Some("192.0.2.1"), 2, true),
-            ("10.1.1.0/24", "10.1.2.0/24", "0.0.0.0/0", Some("192.0.2.1"), 2, true),
+            (
+                "10.1.1.0/24",
+                "10.1.2.0/24",
+                "0.0.0.0/0",
+                Some("192.0.2.1"),
+                2,
+                true,
+            ),
             // It leads where it should, knows nothing of the range, or is about something else.
             (ALL, "10.1.1.0/24", "10.1.1.0/24", None, 3, false),
-            (ALL, "10.1.2.0/24", "0.0.0.0/0", Some("192.0.2.12"), 2, false),
-            (ALL, "10.1.1.0/24", "172.16.0.0/12", Some("192.0.2.1"), 2, false),
-            (ALL, "192.168.0.0/16", "0.0.0.0/0", Some("192.0.2.1"), 2, false),
+            (
+                ALL,
+                "10.1.2.0/24",
+                "0.0.0.0/0",
+                Some("192.0.2.12"),
+                2,
+                false,
+            ),
+            (
+                ALL,
+                "10.1.1.0/24",
+                "172.16.0.0/12",
+                Some("192.0.2.1"),
+                2,
+                false,
+            ),
+            (
+                ALL,
+                "192.168.0.0/16",
+                "0.0.0.0/0",
+                Some("192.0.2.1"),
+                2,
+                false,
+            ),
         ] {
             let fixture = with(rule(100, from, to, Action::Table(100)), dst, via, index);
             let found = fixture.look();
             assert_eq!(!found.is_empty(), counts, "{from} {to} {dst}: {found:?}");
-            assert!(found.iter().all(|finding| finding.id == KIND.id), "{found:?}");
+            assert!(
+                found.iter().all(|finding| finding.id == KIND.id),
+                "{found:?}"
+            );
         }
     }
 
@@ -169,7 +215,10 @@ mod tests {
     fn the_rule_is_named_and_deleted() {
         let lost = rule(100, ALL, "10.1.1.0/24", Action::Table(100));
         let found = with(lost, "0.0.0.0/0", Some("192.0.2.1"), 2).look();
-        assert_eq!(found[0].mend, ["ip rule del priority 100 to 10.1.1.0/24 table 100"]);
+        assert_eq!(
+            found[0].mend,
+            ["ip rule del priority 100 to 10.1.1.0/24 table 100"]
+        );
         assert_eq!(
             found[0].evidence[1],
             "default via 192.0.2.1 dev eth0 table 100 proto static"
@@ -183,7 +232,10 @@ mod tests {
             found[0].breaks,
             "packets to the pods of c (fd00:0:0:2::/64) are dropped by a rule"
         );
-        assert_eq!(found[0].mend, ["ip -6 rule del priority 9 to fd00:0:0:2::/64 blackhole"]);
+        assert_eq!(
+            found[0].mend,
+            ["ip -6 rule del priority 9 to fd00:0:0:2::/64 blackhole"]
+        );
     }
 
     #[test]
