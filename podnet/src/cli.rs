@@ -34,7 +34,7 @@ enum Command {
     Add(Add),
     /// Compare an attachment, or all, with what ADD made, by CHECK of each plugin
     #[command(after_help = [examples::CHECK, EXIT_STATUS].concat())]
-    Check(Targets),
+    Check(Check),
     /// Remove an attachment, by DEL of each plugin in reverse order; the namespace may be gone
     #[command(after_help = [examples::DEL, EXIT_STATUS].concat())]
     Del(Target),
@@ -84,6 +84,15 @@ struct Add {
     target: Target,
     #[command(flatten)]
     format: Format,
+}
+
+#[derive(Debug, Args)]
+struct Check {
+    #[command(flatten)]
+    targets: Targets,
+    /// How what was found of all is printed [default: table]
+    #[arg(long, value_enum, conflicts_with = "netns")]
+    output: Option<Output>,
 }
 
 #[derive(Debug, Args)]
@@ -141,9 +150,12 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
                 say(&cni::pretty(&result.to_json(version)?))?;
             }
         }
-        Command::Check(targets) => {
+        Command::Check(Check { targets, output }) => {
             if let Some(every) = target::check(targets)? {
-                say(&table::checked(&every.checked))?;
+                match output {
+                    Some(Output::Json) => say(&cni::pretty(&every.to_json()))?,
+                    Some(Output::Table) | None => say(&table::checked(&every.checked))?,
+                }
                 for unreadable in &every.unreadable {
                     eprintln!("podnet: {unreadable}");
                 }
@@ -244,6 +256,7 @@ mod tests {
             ),
             ("del n /run/netns/p --container-id c --conf f", true),
             ("check --all", true),
+            ("check --all --output json", true),
             ("check n --all", true),
             ("gc n", true),
             (

@@ -2,6 +2,7 @@
 
 use cni::runtime::{CachedAttachment, NetworkList, Runtime, RuntimeConf};
 use cni::{Attachment, Error};
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::network::Places;
@@ -25,6 +26,25 @@ pub struct Every {
 }
 
 impl Every {
+    /// What was found, for programs.
+    pub fn to_json(&self) -> Value {
+        let checked = self.checked.iter().map(|checked| {
+            let attachment = &checked.known.attachment;
+            json!({
+                "network": attachment.network,
+                "containerID": attachment.container_id,
+                "ifname": attachment.ifname,
+                "good": checked.found.is_ok(),
+                "error": checked.found.as_ref().err().map(ToString::to_string),
+            })
+        });
+        let unreadable = self.unreadable.iter().map(ToString::to_string);
+        json!({
+            "attachments": checked.collect::<Vec<_>>(),
+            "unreadable": unreadable.collect::<Vec<_>>(),
+        })
+    }
+
     /// Whether all is good, as far as it is known.
     pub fn is_good(&self) -> bool {
         self.unreadable.is_empty() && self.checked.iter().all(|checked| checked.found.is_ok())

@@ -14,6 +14,7 @@ Examples:
   sudo podnet check k8nd-pod-network /run/netns/blue
   sudo podnet check k8nd-pod-network --all
   sudo podnet check --all
+  sudo podnet check --all --output json
 
 ";
 

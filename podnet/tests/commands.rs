@@ -286,8 +286,19 @@ fn check_of_all_that_is_known() {
         said.contains("n-a0-eth0: EOF") && said.lines().count() == 1,
         "{said}"
     );
-    fs::remove_file(torn).unwrap();
     fs::write(node.path().join("fails"), "").unwrap();
+    let output = check(&["--output", "json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let first = &json["attachments"][0];
+    assert_eq!(
+        (&first["containerID"], &first["good"]),
+        (&json!("a"), &json!(false))
+    );
+    let error = first["error"].as_str().unwrap();
+    assert!(error.contains("failed (check): no"), "{json}");
+    assert_eq!(json["unreadable"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(output.status.code(), Some(1));
+    fs::remove_file(torn).unwrap();
     let output = check(&["n"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
