@@ -26,7 +26,7 @@ BROWSER      := chromium-headless-shell
 
 # The runtimes that run the plugins in earnest, what their images are made of, and what builds those
 # that are no package.
-CLIENTS      := containerd runc podman busybox-static jq golang-go dpkg-dev
+CLIENTS      := containerd runc podman busybox-static curl jq golang-go dpkg-dev
 # Where they are built, once.
 BUILT        := target/clients
 # The suite of Debian whose containerd calls STATUS.
