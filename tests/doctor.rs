@@ -152,6 +152,20 @@ fn rules_that_drop() {
             "forward-dropped",
         ),
         (
+            "a rule that is asked before it is known where packets go",
+            "iptables -t raw -A PREROUTING -i cni0 -j DROP",
+            "forward-dropped",
+        ),
+        (
+            "a set of ranges of nftables",
+            "nft add table ip mine
+             nft add set ip mine s '{ type ipv4_addr; flags interval; }'
+             nft add element ip mine s '{ 10.200.0.0/16 }'
+             nft add chain ip mine early '{ type filter hook prerouting priority -310; }'
+             nft add rule ip mine early ip saddr @s drop",
+            "forward-dropped",
+        ),
+        (
             "a table of nftables",
             "nft add table inet mine
              nft add chain inet mine forward '{ type filter hook forward priority 5; policy drop; }'

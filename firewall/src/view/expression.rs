@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::native::{attributes, number_of, text};
 use super::packet::{Action, Condition, Name, Test};
 use crate::rule::Family;
 
-/// The elements of sets; `None` for one of ranges.
+/// The elements of sets; `None` for one whose elements cannot be told.
 pub type Sets = BTreeMap<String, Option<Vec<Member>>>;
 
 /// An element of a set, or of a map of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its key.
+    /// Its key; of a range the first one.
     pub key: Vec<u8>,
+    /// The last one, where it is a range.
+    pub last: Option<Vec<u8>>,
     /// What is done, where the key leads to a verdict.
     pub action: Option<Action>,
 }
@@ -184,7 +186,7 @@ impl Reader<'_> {
         /// `NFT_LOOKUP_F_INV`.
         const NOT: u32 = 1;
         let tests = self.members(data).and_then(|members| {
-            let tests = members.iter().map(|member| self.test(&member.key));
+            let tests = members.iter().map(|member| self.test_of(member));
             tests.collect::<Option<Vec<_>>>()
         });
         let flags = get(data, lookup::FLAGS)
@@ -207,13 +209,36 @@ impl Reader<'_> {
     /// What a map of verdicts does.
     fn choose(&self, data: &[u8]) -> Action {
         let choices = self.members(data).and_then(|members| {
-            let choice = |member: &Member| Some((self.test(&member.key)?, member.action.clone()?));
+            let choice = |member: &Member| Some((self.test_of(member)?, member.action.clone()?));
             members.iter().map(choice).collect()
         });
         match choices {
             Some(choices) if self.mask.is_none() => Action::Choose(choices),
             _ => Action::Unsure,
         }
+    }
+
+    /// What is asked by a look for an element. Of ranges only those of addresses are known.
+    fn test_of(&self, member: &Member) -> Option<Test> {
+        let Some(last) = &member.last else {
+            return self.test(&member.key);
+        };
+        let nets: Vec<IpNet> = match (address(&member.key)?, address(last)?) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                Ipv4Subnets::new(first, last, 0).map(IpNet::V4).collect()
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => {
+                Ipv6Subnets::new(first, last, 0).map(IpNet::V6).collect()
+            }
+            _ => return None,
+        };
+        let test = match self.loaded {
+            Loaded::Source(_) => Test::Source,
+            Loaded::Destination(_) => Test::Destination,
+            _ => return None,
+        };
+        let plain = self.mask.is_none();
+        plain.then(|| Test::Any(nets.into_iter().map(test).collect()))
     }
 
     /// What is asked by a comparison with a value.
@@ -261,6 +286,13 @@ impl Reader<'_> {
             None => Some(Test::New(value == STATE_NEW)),
         }
     }
+}
+
+/// A whole address.
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let v6 = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    v4.or(v6).ok()
 }
 
 /// The value of an attribute.

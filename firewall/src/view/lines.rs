@@ -8,6 +8,8 @@ use super::packet::{Action, Condition, Gate, Insertion, Name, Step, Test};
 use super::shell::quote;
 use crate::rule::{Family, words};
 
+/// Where all come in, before it is known where they go.
+pub const EARLY: &str = "PREROUTING";
 /// Where forwarded packets come in.
 pub const ENTRANCE: &str = "FORWARD";
 /// Where all come in that leave the node.
@@ -76,6 +78,7 @@ pub fn gate(
         name: format!("{program}, table {table}"),
         drops: drops?,
         entrance: entrance.to_owned(),
+        is_early: entrance == EARLY,
         chains,
         insertion: Insertion::Iptables {
             program: program.to_owned(),

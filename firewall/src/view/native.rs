@@ -20,6 +20,8 @@ use crate::rule::Family;
 /// A hook (`NF_INET_*` of linux/netfilter.h), and the type of its chains that count.
 pub type Hook = (u32, &'static str);
 
+/// Where what comes in can be dropped before it is known where it goes.
+pub const PREROUTING: Hook = (0, "filter");
 /// Where forwarded packets can be dropped.
 pub const FORWARD: Hook = (2, "filter");
 /// Where what leaves the node can get another source.
@@ -74,7 +76,11 @@ pub fn gates(
             let table = (family, entrance.table.clone());
             let sets = sets(socket, proto, &table, &rules)?;
             let steps = steps(&table, &chains, &rules, &sets);
-            gates.push(entrance.gate(&table, families, steps));
+            gates.push(
+                entrance
+                    .gate(&table, families, steps)
+                    .early_if(hook == PREROUTING),
+            );
         }
     }
     Ok(gates)
@@ -144,6 +150,7 @@ impl Chain {
             name: format!("nftables, table {family} {table}, chain {}", self.name),
             drops: self.drops,
             entrance: self.name.clone(),
+            is_early: false,
             chains,
             insertion: Insertion::Nft {
                 table: format!("{family} {}", quote(table)),
@@ -228,7 +235,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The elements of the sets without ranges that the rules of a table ask.
+/// The elements of the sets that the rules of a table ask.
 fn sets(
     socket: &mut Socket,
     family: NetfilterProtoFamily,
@@ -258,41 +265,88 @@ fn sets(
     Ok(sets)
 }
 
-/// A set's elements; `None` where one has no plain key, as the end of a range.
+/// A set's elements; `None` where one has no plain key, as a range of several keys together.
 fn members(found: &[Object]) -> Option<Vec<Member>> {
     const ELEMENTS: u16 = 3;
-    let mut members = Vec::new();
+    let mut elements = Vec::new();
     for object in found {
         let lists = attributes(&object.attributes).filter(|(kind, _)| *kind == ELEMENTS);
         for (_, element) in lists.flat_map(|(_, list)| attributes(list)) {
-            members.push(Member {
-                key: key(element)?,
-                action: expression::verdict(element),
-            });
+            elements.push((key(element)?, expression::verdict(element)));
         }
     }
-    Some(members)
+    let is_of_ranges = elements.iter().any(|((_, is_end), _)| *is_end);
+    Some(match is_of_ranges {
+        true => ranges(elements),
+        false => {
+            let elements = elements.into_iter();
+            let member = |((key, _), action)| Member {
+                key,
+                last: None,
+                action,
+            };
+            elements.map(member).collect()
+        }
+    })
 }
 
-/// `NFTA_SET_ELEM_*`: the key's value, of an element that has neither flags nor an end.
-fn key(element: &[u8]) -> Option<Vec<u8>> {
+/// A key, and whether it is the first one behind a range.
+type Key = (Vec<u8>, bool);
+
+/// Each range goes on until the next key, whether that ends it or begins another.
+fn ranges(mut elements: Vec<(Key, Option<Action>)>) -> Vec<Member> {
+    elements.sort_by(|((a, a_ends), _), ((b, b_ends), _)| (a, !a_ends).cmp(&(b, !b_ends)));
+    let mut ranges: Vec<Member> = Vec::new();
+    let mut is_open = false;
+    for ((key, is_end), action) in elements {
+        if let Some(range) = ranges.last_mut().filter(|_| is_open) {
+            range.last = Some(before(&key));
+        }
+        is_open = !is_end;
+        if !is_end {
+            let last = Some(vec![u8::MAX; key.len()]);
+            ranges.push(Member { key, last, action });
+        }
+    }
+    ranges
+}
+
+/// The key before another, as numbers in the order of the network; all zeros have none.
+fn before(key: &[u8]) -> Vec<u8> {
+    let mut before = key.to_vec();
+    for byte in before.iter_mut().rev() {
+        let (less, borrows) = byte.overflowing_sub(1);
+        *byte = less;
+        if !borrows {
+            break;
+        }
+    }
+    before
+}
+
+/// `NFTA_SET_ELEM_*`: the key's value, of an element that has no end of its own.
+fn key(element: &[u8]) -> Option<Key> {
     const KEY: u16 = 1;
     const FLAGS: u16 = 3;
     const KEY_END: u16 = 10;
     /// `NFTA_DATA_VALUE`.
     const VALUE: u16 = 1;
-    let mut found = None;
+    /// `NFT_SET_ELEM_INTERVAL_END`.
+    const END: u32 = 1;
+    let (mut found, mut is_end) = (None, false);
     for (kind, value) in attributes(element) {
         match kind {
             KEY => {
                 let value = attributes(value).find(|(kind, _)| *kind == VALUE);
                 found = value.map(|(_, bytes)| bytes.to_vec());
             }
+            FLAGS if number_of(value) == Some(END) => is_end = true,
+            FLAGS if number_of(value) == Some(0) => {}
             FLAGS | KEY_END => return None,
             _ => {}
         }
     }
-    found
+    Some((found?, is_end))
 }
 
 /// Kinds and values.

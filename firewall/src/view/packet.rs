@@ -183,6 +183,9 @@ pub struct Gate {
     pub(crate) drops: bool,
     /// The chain where packets come in.
     pub(crate) entrance: String,
+    /// It is asked before a host port's address is translated to the pod's, and by whichever link a
+    /// packet will leave.
+    pub(crate) is_early: bool,
     /// Its table's chains.
     pub(crate) chains: BTreeMap<String, Vec<Step>>,
     /// How a rule is put before all others: what stands before and behind the condition.
@@ -230,6 +233,17 @@ pub(super) enum Outcome<'a> {
 }
 
 impl Gate {
+    /// Whether it is asked before a host port's address is translated to the pod's: what it decides on
+    /// such a packet cannot be told by the pod's address.
+    pub fn is_early(&self) -> bool {
+        self.is_early
+    }
+
+    pub(super) fn early_if(mut self, is_early: bool) -> Gate {
+        self.is_early = is_early;
+        self
+    }
+
     /// Whether it is asked about a packet.
     pub(super) fn is_asked(&self, packet: &Packet) -> bool {
         self.families.contains(&packet.family())
@@ -341,6 +355,7 @@ mod tests {
             name: "g".to_owned(),
             drops,
             entrance: chains[0].0.to_owned(),
+            is_early: false,
             chains: chains
                 .iter()
                 .map(|(name, steps)| ((*name).to_owned(), steps.clone()))

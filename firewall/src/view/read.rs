@@ -13,7 +13,7 @@ use crate::probe;
 use crate::rule::{Family, Listing};
 
 /// The tables of iptables that forwarded packets pass, and the one of host ports.
-const TABLES: [&str; 4] = ["filter", "mangle", "security", "nat"];
+const TABLES: [&str; 5] = ["raw", "mangle", "filter", "security", "nat"];
 
 /// The chain by which kube-proxy is known that uses iptables, and its table of nftables.
 const SERVICES: &str = "KUBE-SERVICES";
@@ -73,11 +73,12 @@ impl View {
         }
         let is_printed = |family: &str, table: &str, chain: &str| {
             let is = |(of, name): &Printed| nft_family(*of) == family && *name == table;
-            matches!(chain, lines::ENTRANCE | lines::EXIT) && printed.iter().any(is)
+            matches!(chain, lines::EARLY | lines::ENTRANCE | lines::EXIT) && printed.iter().any(is)
         };
         let is_native = |family: &str, table: &str, chain: &str| !is_printed(family, table, chain);
-        self.gates
-            .extend(native::gates(socket, native::FORWARD, is_native)?);
+        for hook in [native::PREROUTING, native::FORWARD] {
+            self.gates.extend(native::gates(socket, hook, is_native)?);
+        }
         let exits = native::gates(socket, native::POSTROUTING, is_native)?;
         self.exits.extend(exits.into_iter().map(Gate::of_unmarked));
         for family in Family::ALL {
@@ -106,8 +107,10 @@ impl View {
     /// Takes what `iptables -S` has printed.
     pub(super) fn add_table(&mut self, family: Family, program: &str, table: &str, text: &str) {
         if table != "nat" {
-            let place = (table, lines::ENTRANCE);
-            self.gates.extend(lines::gate(family, program, place, text));
+            for entrance in [lines::EARLY, lines::ENTRANCE] {
+                let gate = lines::gate(family, program, (table, entrance), text);
+                self.gates.extend(gate);
+            }
             return;
         }
         let exit = lines::gate(family, program, (table, lines::EXIT), text);

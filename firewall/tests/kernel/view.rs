@@ -103,8 +103,40 @@ fn the_forward_chain_of_either_variant_and_family() {
     });
 }
 
+#[test]
+fn chains_that_are_asked_before_the_way_is_known() {
+    in_namespace(|| {
+        for (ipv6, program) in [(false, "iptables"), (true, "ip6tables")] {
+            for table in ["raw", "mangle"] {
+                sh(&format!(
+                    "{program} -t {table} -A PREROUTING -i cni0 -j DROP"
+                ));
+                let view = View::read();
+                assert_eq!(view.unread, [""; 0]);
+                let drops = dropped(&view, ipv6);
+                assert_eq!(drops.len(), 1, "{table}: {drops:?}");
+                assert!(drops[0].0.contains("-A PREROUTING -i cni0 -j DROP"));
+                sh(&drops[0].1[0]);
+                assert_eq!(dropped(&View::read(), ipv6), []);
+            }
+        }
+        if lab::find_tool("nft").is_none() {
+            return lab::skip("nft is not installed");
+        }
+        sh("nft add table ip t
+            nft add set ip t s '{ type ipv4_addr; flags interval; }'
+            nft add element ip t s '{ 10.1.0.0/16 }'
+            nft add chain ip t c '{ type filter hook prerouting priority -300; }'
+            nft add rule ip t c ip saddr @s drop");
+        let drops = dropped(&View::read(), false);
+        assert_eq!(drops.len(), 1, "{drops:?}");
+        sh(&drops[0].1[0]);
+        assert_eq!(dropped(&View::read(), false), []);
+    });
+}
+
 /// Rules in a chain `c` of a table `inet t`, and whether they drop a pod's packet of IPv4 and IPv6.
-const RULESETS: [(&str, [bool; 2]); 26] = [
+const RULESETS: [(&str, [bool; 2]); 32] = [
     ("policy drop", [true, true]),
     ("policy accept", [false, false]),
     ("policy drop; iifname cni0 accept", [false, false]),
@@ -144,6 +176,30 @@ const RULESETS: [(&str, [bool; 2]); 26] = [
     (
         "policy drop; ip saddr vmap { 10.1.2.2 : accept }",
         [false, true],
+    ),
+    (
+        "policy accept; ip saddr { 10.1.0.0/16, 192.0.2.0/24 } drop",
+        [true, false],
+    ),
+    (
+        "policy accept; ip saddr { 10.1.2.3-10.1.2.9, 10.1.1.0/24 } drop",
+        [false, false],
+    ),
+    (
+        "policy accept; ip saddr != { 10.1.2.0-10.1.2.9 } drop",
+        [false, false],
+    ),
+    (
+        "policy drop; ip saddr { 10.0.0.0/8, 224.0.0.0/3 } accept",
+        [false, true],
+    ),
+    (
+        "policy accept; ip6 daddr { fd00:3::/64, fd00:9::/64 } drop",
+        [false, true],
+    ),
+    (
+        "policy accept; ip saddr vmap { 10.1.0.0/16 : drop, 10.2.0.0/16 : accept }",
+        [true, false],
     ),
     ("policy drop; tcp dport 80 accept", [false, false]),
     ("policy drop; meta mark 1 accept", [false, false]),

@@ -12,8 +12,9 @@ use crate::finding::{Finding, Kind};
 pub const KIND: Kind = Kind {
     id: "forward-dropped",
     means: "The policy or a rule of a chain that forwarded packets pass drops pods' packets: iptables' \
-            FORWARD, or a chain of nftables at the hook `forward`. Only what is dropped for certain is \
-            found.",
+            FORWARD or PREROUTING, or a chain of nftables at the hooks `forward` and `prerouting`. Only what \
+            is dropped for certain is found; tables of the families `bridge` and `netdev`, and sets of ipset, \
+            are not looked at.",
     mend: "let the pod range pass, or remove the rule",
     needs_plan: false,
     look,
@@ -28,6 +29,8 @@ struct Flow {
     packet: Packet,
     /// With the other node's address, where that node masquerades.
     masqueraded: Option<Packet>,
+    /// It comes to the node's address, and gets the pod's by a host port.
+    is_translated: bool,
 }
 
 fn look(case: &Case) -> Vec<Finding> {
@@ -47,6 +50,7 @@ fn look(case: &Case) -> Vec<Finding> {
 
 fn drops(case: &Case, flow: &Flow, range: IpNet) -> Vec<Dropped> {
     let gates = case.node.rules.gates.iter();
+    let gates = gates.filter(|gate| !(flow.is_translated && gate.is_early()));
     let certain = gates.filter(|gate| {
         let masqueraded = flow.masqueraded.as_ref();
         masqueraded.is_none_or(|packet| gate.drops(packet, range).is_some())
@@ -125,7 +129,10 @@ fn flows(case: &Case, bridge: &Link, range: IpNet) -> Vec<Flow> {
                 "from the outside to host ports of pods, as {}",
                 port.mapping.host_port
             );
-            flows.push(flow(name, (uplink, outside), (bridge, port.target)));
+            flows.push(Flow {
+                is_translated: true,
+                ..flow(name, (uplink, outside), (bridge, port.target))
+            });
         }
     }
     if is_bridged_filtered(case, ipv4) {
@@ -141,6 +148,7 @@ fn flow(name: String, from: (&Link, IpAddr), to: (&Link, IpAddr)) -> Flow {
         name,
         packet: packet(from, to),
         masqueraded: None,
+        is_translated: false,
     }
 }
 
@@ -178,7 +186,7 @@ fn is_bridged_filtered(case: &Case, ipv4: bool) -> bool {
 mod tests {
     use firewall::Family;
 
-    use crate::findings::tests::{Fixture, ids};
+    use crate::findings::tests::{Fixture, forwarding, ids};
 
     fn with_rules(family: Family, text: &str) -> Fixture {
         let mut fixture = Fixture::healthy();
@@ -255,5 +263,29 @@ mod tests {
                 "{rules}"
             );
         }
+    }
+
+    #[test]
+    fn before_it_is_known_where_they_go() {
+        let with = |rule: &str| {
+            let mut fixture = with_rules(Family::V4, "-P FORWARD ACCEPT\n");
+            let rules = std::mem::take(&mut fixture.node.rules);
+            let text = format!("-P PREROUTING ACCEPT\n-A PREROUTING {rule}\n");
+            fixture.node.rules = rules.with_table(Family::V4, "iptables", "raw", &text);
+            fixture
+                .node
+                .rules
+                .ports
+                .push(forwarding(8080, "10.1.1.2", None));
+            fixture.look()
+        };
+        let found = with("-i cni0 -j DROP");
+        assert_eq!(ids(&found), ["forward-dropped"]);
+        let mend = "iptables -t raw -D PREROUTING -i cni0 -j DROP";
+        assert_eq!(found[0].mend, [mend]);
+        assert_eq!(ids(&with("-i cni1 -j DROP")), [""; 0]);
+        // A packet to a host port has the node's address there.
+        let found = with("! -s 10.1.0.0/16 -d 10.1.1.2/32 -j DROP");
+        assert!(found.is_empty(), "{found:?}");
     }
 }

@@ -60,7 +60,8 @@ impl Walk<'_> {
         }
         if let Some(way) = node.way_to(outside(address)) {
             let from = Sender::outside(node.name_of(way.route.index), address);
-            self.filter(Way::In, &from.packet(device, address));
+            // An answer comes to the node's address, where that is what was sent.
+            self.filter(Way::In, &from.packet(device, address), true);
         }
     }
 
@@ -98,7 +99,7 @@ impl Walk<'_> {
     fn across(&mut self, from: &Sender, pod: &Pod, to: IpAddr) {
         if self.is_bridged_filtered(to) {
             let packet = from.packet(from.input.clone(), to);
-            self.filter(Way::Out, &packet);
+            self.filter(Way::Out, &packet, false);
         }
         let isolated = |index: Option<u32>| {
             let link = index.and_then(|index| self.case.node.link_by_index(index));
@@ -159,7 +160,7 @@ impl Walk<'_> {
         };
         let output = self.case.node.name_of(entry.route.index);
         let packet = from.packet(output, to);
-        self.filter(Way::Out, &packet);
+        self.filter(Way::Out, &packet, by.is_some());
         self.masquerade(&packet, by);
         let own = self.case.own_ranges();
         let is_own =

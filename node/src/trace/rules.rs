@@ -53,9 +53,11 @@ impl Walk<'_> {
     }
 
     /// Whether a packet is dropped on its way through the node.
-    pub(super) fn filter(&mut self, way: Way, packet: &Packet) {
+    /// One whose address was translated on its way had another when the first chains were asked.
+    pub(super) fn filter(&mut self, way: Way, packet: &Packet, is_translated: bool) {
         let range = IpNet::from(packet.source);
-        let mut gates = self.case.node.rules.gates.iter();
+        let gates = self.case.node.rules.gates.iter();
+        let mut gates = gates.filter(|gate| !(is_translated && gate.is_early()));
         let dropped = gates.find_map(|gate| gate.drops(packet, range));
         let verdict = if dropped.is_some() { "drop" } else { "no-drop" };
         let hop = Hop::new(way, "filter", "forward")
