@@ -216,7 +216,6 @@ fn values_that_a_plugin_refuses_and_a_manifest_that_the_api_does() {
     assert!(lines.any(|line| line.starts_with(wrong)), "{answer:?}");
     expect_line(&answer, 1, "hostport_plugin=portmap");
     fs::write(desk.path("bad.yaml"), "kind: Pod\nspec:\n  containers: 3\n").unwrap();
-    let wrong =
-        "wrong: bad.yaml:3: spec.containers: invalid type: integer `3`, expected a sequence";
+    let wrong = "wrong: bad.yaml:3: spec.containers: invalid type: integer `3`, expected a list";
     expect_line(&desk.lint("-f bad.yaml"), 1, wrong);
 }
