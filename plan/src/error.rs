@@ -47,6 +47,11 @@ const WORDS: [(&str, &str); 9] = [
 pub(crate) fn in_words(reason: &str) -> String {
     let end = reason.rfind("expected ").unwrap_or(reason.len());
     let (said, expected) = reason.split_at(end);
+    if expected.starts_with("expected struct ") {
+        let line = expected.find(" at line ").unwrap_or(expected.len());
+        let (_, rest) = expected.split_at(line);
+        return format!("{said}expected keys with values{rest}");
+    }
     let known = WORDS.iter().find_map(|(type_, words)| {
         let rest = expected.strip_prefix(type_)?;
         // A number of line and column may follow.
@@ -94,6 +99,10 @@ mod tests {
             (
                 "invalid type: map, expected a string at line 1 column 2",
                 "invalid type: map, expected a text at line 1 column 2",
+            ),
+            (
+                "invalid length 0, expected struct PodSpec with 4 elements at line 1 column 2",
+                "invalid length 0, expected keys with values at line 1 column 2",
             ),
             ("missing field `name`", "missing field `name`"),
             (

@@ -69,7 +69,7 @@ pub fn joined(ranges: &[IpNet]) -> String {
     ranges.join(",")
 }
 
-/// What [`file`] once said, for a plan that is to keep it; `name` is what errors call it.
+/// What [`file()`] once said, for a plan that is to keep it; `name` is what errors call it.
 ///
 /// # Errors
 /// A line is not of its form; a node has two.
