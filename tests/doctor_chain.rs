@@ -190,7 +190,7 @@ type Case<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 #[test]
 fn configurations_and_plugins() {
-    let cases: [Case; 11] = [
+    let cases: [Case; 12] = [
         ("none", "rm $CONF/*", "conflist-missing", "no configuration in "),
         ("torn", "echo '{' > $CONF/99-x.conflist", "conflist-unreadable", "99-x.conflist"),
         (
@@ -202,6 +202,12 @@ fn configurations_and_plugins() {
         ),
         ("no portmap", "rm $BIN/portmap", "plugin-missing", "portmap is missing"),
         ("no IPAM", "rm $BIN/host-local", "plugin-missing", "host-local is missing"),
+        (
+            "another node's",
+            "sed -i 's/10\\.200\\.0\\.0/10.200.1.0/' $CONF/*",
+            "conflist-range",
+            "10.200.1.0/24 is of k8sworker1",
+        ),
         (
             "one that hangs",
             "rm $BIN/portmap; printf '#!/bin/sh\nexec sleep 300\n' > $BIN/portmap; chmod 755 $BIN/portmap",
