@@ -31,6 +31,10 @@ CLIENTS      := containerd runc podman busybox-static curl jq golang-go dpkg-dev
 BUILT        := target/clients
 # The suite of Debian whose containerd calls STATUS.
 NEWER        := sid
+# Where a kubelet is kept once it is built.
+KUBELET_DIR  ?= $(BUILT)/kubelet
+# Which of their tests; all where this is empty.
+CLIENTS_TESTS ?=
 # The plugins that they run; ours where this is empty.
 CLIENTS_PLUGINS ?=
 
@@ -38,7 +42,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients clients bench floor valgrind lint browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint browser schema install uninstall dist clean
 
 all: build
 
@@ -132,15 +136,20 @@ clients:
 # Containers need root: an ordinary user's tests are run by sudo.
 test-clients: build clients
 	@rm -f target/skipped; \
-	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped) CLIENTS_PLUGINS=$(CLIENTS_PLUGINS); \
+	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped) CLIENTS_PLUGINS=$(CLIENTS_PLUGINS) KUBELET_DIR=$(abspath $(KUBELET_DIR)); \
 	[[ "$$(dpkg-query -W -f='$${db:Status-Status}\n' $(CLIENTS) 2>/dev/null | grep -cx installed)" != $(words $(CLIENTS)) ]] || export CLIENTS_REQUIRED=1; \
 	if [[ $(ROOT) != 0 ]]; then \
 	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
 	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
 	fi; \
-	status=0; cargo test -p clients --locked --no-fail-fast || status=$$?; \
+	status=0; cargo test -p clients --locked --no-fail-fast $(CLIENTS_TESTS) || status=$$?; \
 	$(SAY_SKIPPED); \
 	exit $$status
+
+# A kubelet of Debian's source package takes some minutes to build, once: not a part of test-clients.
+test-kubelet: clients
+	@tests/clients/build-kubelet $(KUBELET_DIR)
+	@$(MAKE) test-clients CLIENTS_TESTS="--test kubelet"
 
 # Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
 # options; `make bench BENCH=--help` lists them.
