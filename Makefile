@@ -80,9 +80,12 @@ target=$$(rustc -vV | sed -n 's/^host: //p'); \
 	[[ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" ]] || target=$(MUSL)
 endef
 
+# podnet apart, since what it asks of a crate (tokio, for one) the plugins would have as well.
 build: deps
 	@$(CHOOSE_TARGET); \
-	cargo build --release --locked --target $$target $(addprefix -p ,$(BINARIES)); \
+	for packages in "$(PLUGINS)" podnet; do \
+	    cargo build --release --locked --target $$target $$(printf -- '-p %s ' $$packages); \
+	done; \
 	mkdir -p $(BIN); \
 	for binary in $(BINARIES); do install -m 0755 target/$$target/release/$$binary $(BIN)/$$binary; done
 
