@@ -13,6 +13,9 @@ mod store;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: cni::Allocator = cni::Allocator;
+
 fn main() -> ExitCode {
     cni::run(&plugin::HostLocal)
 }

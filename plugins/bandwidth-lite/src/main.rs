@@ -57,6 +57,9 @@ impl Plugin for Bandwidth {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: cni::Allocator = cni::Allocator;
+
 fn main() -> ExitCode {
     cni::run(&Bandwidth)
 }

@@ -56,6 +56,9 @@ impl Plugin for BridgePlugin {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: cni::Allocator = cni::Allocator;
+
 fn main() -> ExitCode {
     cni::run(&BridgePlugin)
 }

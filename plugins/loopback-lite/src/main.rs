@@ -43,6 +43,9 @@ impl Plugin for Loopback {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: cni::Allocator = cni::Allocator;
+
 fn main() -> ExitCode {
     cni::run(&Loopback)
 }

@@ -44,6 +44,9 @@ impl Plugin for PortmapPlugin {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: cni::Allocator = cni::Allocator;
+
 fn main() -> ExitCode {
     cni::run(&PortmapPlugin)
 }
