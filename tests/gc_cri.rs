@@ -141,7 +141,7 @@ impl Crash {
 }
 
 /// What is left of sandboxes that the runtime does not have goes: where their namespaces are still
-/// there, where the cache has lost them, where its file is torn.
+/// there, and where the cache has lost them. Where its file is torn it may be another program's.
 fn leaked_ones_go_and_living_ones_stay(label: &str, version: &str) {
     let Some(mut crash) = Crash::new(label, version) else {
         return;
@@ -163,8 +163,11 @@ fn leaked_ones_go_and_living_ones_stay(label: &str, version: &str) {
     crash.add(NETWORK, "lost", "eth0");
     crash.forget(NETWORK, "lost");
     crash.add(NETWORK, "torn", "eth0");
-    let torn = format!("results/{NETWORK}-torn-eth0");
-    fs::write(crash.node.cache.join(torn), "{").unwrap();
+    let torn = crash
+        .node
+        .cache
+        .join(format!("results/{NETWORK}-torn-eth0"));
+    fs::write(&torn, "{").unwrap();
 
     let before = crash.snapshot();
     let shown = crash.gc(&[NETWORK, "--grace", "0", "--dry-run"]);
@@ -174,11 +177,10 @@ fn leaked_ones_go_and_living_ones_stay(label: &str, version: &str) {
         &json!({
             "cni.dev/valid-attachments": [
                 entry("by-hand", "eth0"), entry("forgotten", "eth0"), entry("ready", "eth0"),
-                entry("ready", "net1"), entry("stopped", "eth0")
+                entry("ready", "net1"), entry("stopped", "eth0"), entry("torn", "eth0")
             ],
             "gone": [
-                entry("leaked", "eth0"), entry("leaked", "net1"), entry("lost", "eth0"),
-                entry("torn", "eth0")
+                entry("leaked", "eth0"), entry("leaked", "net1"), entry("lost", "eth0")
             ]
         })
     );
@@ -192,6 +194,12 @@ fn leaked_ones_go_and_living_ones_stay(label: &str, version: &str) {
         .stderr
         .contains("is of cniVersion 1.0.0, and 1.1.0 brought GC");
     assert_eq!(old, version == "1.0.0", "{}", collected.stderr);
+    assert_eq!(
+        crash.snapshot().reservations.len(),
+        living.reservations.len() + 1
+    );
+    fs::remove_file(&torn).unwrap();
+    crash.gc(&[NETWORK, "--grace", "0"]).ok();
     assert_eq!(crash.snapshot(), living);
     assert_eq!(crash.cached(), cached);
     let checked = crash.podnet(&["check", "--all"]);
@@ -310,8 +318,56 @@ fn nothing_goes_where_the_list_cannot_be_had() {
     let hangs_up = std::thread::spawn(move || drop(deaf.accept()));
     expect("hangs up", &gc("deaf"), &["unix://"]);
     hangs_up.join().unwrap();
+    let elsewhere = folder.join("elsewhere");
+    fs::rename(&crash.node.cache, &elsewhere).unwrap();
+    let answer = crash.gc(&[NETWORK, "--grace", "0"]);
+    fs::rename(&elsewhere, &crash.node.cache).unwrap();
+    expect("no cache", &answer, &["--cache-dir", "a folder that is there"]);
     fs::write(folder.join("file"), "").unwrap();
     expect("no socket but a file", &gc("file"), &["cannot be reached"]);
+}
+
+/// Of an attachment whose IPAM plugin is another, only a link tells, which says nothing of its age.
+#[test]
+fn who_is_of_no_known_age_is_spared() {
+    let Some(mut crash) = Crash::new("gc-cri-ageless", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    let living = crash.snapshot();
+    crash.add(NETWORK, "starting", "eth0");
+    crash.forget(NETWORK, "starting");
+    let reserved = crash.snapshot().since(&living).reservations;
+    let address = reserved[0].split(' ').next().unwrap();
+    fs::remove_file(crash.node.data.join(NETWORK).join(address)).unwrap();
+    let before = crash.snapshot();
+    let spared = crash.gc(&[NETWORK, "--grace", "1", "--output", "table"]);
+    spared.ok();
+    let why = "nothing tells its age";
+    assert!(spared.stdout.contains(why), "{}", spared.stdout);
+    assert_eq!(crash.snapshot(), before);
+    crash.gc(&[NETWORK, "--grace", "0"]).ok();
+    assert_eq!(crash.snapshot(), living);
+}
+
+#[test]
+fn the_sandboxes_of_every_runtime_that_is_asked_live() {
+    let Some(mut crash) = Crash::new("gc-cri-two", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    crash.add(NETWORK, "other-s", "eth0");
+    let folder = crash.node.folder().join("other");
+    fs::create_dir(&folder).unwrap();
+    let other = FakeRuntime::new(&folder);
+    other.has(&["other-s"]);
+    let living = crash.snapshot();
+    crash.add(NETWORK, "leaked", "eth0");
+    let words = [NETWORK, "--grace", "0", "--from-cri", other.endpoint()];
+    crash.gc(&words).ok();
+    assert_eq!(crash.snapshot(), living);
 }
 
 /// A runtime lists a sandbox only when it runs, long after its network was made.

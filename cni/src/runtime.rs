@@ -303,6 +303,13 @@ impl Runtime {
         cache::all(&self.cache)
     }
 
+    /// Whether the cache has a file of the attachment, be it one that cannot be read.
+    pub fn has_result(&self, network: &str, container_id: &str, ifname: &str) -> bool {
+        cache::file(&self.cache, network, container_id, ifname)
+            .symlink_metadata()
+            .is_ok()
+    }
+
     /// The versions that the plugin `kind` speaks, as it lists them.
     ///
     /// # Errors

@@ -33,16 +33,17 @@ pub struct Collect {
     #[command(flatten)]
     places: Places,
     /// The socket of a container runtime, as unix:///run/containerd/containerd.sock: the attachments
-    /// of its sandboxes live, whatever their state; others of its making do not, even where their
-    /// namespace is there
+    /// of its sandboxes live, whatever their state; others of a runtime's making do not, even where
+    /// their namespace is there. To be given for each runtime that uses these networks: what those
+    /// run that are not asked is removed
     #[arg(long, value_name = "ENDPOINT")]
-    from_cri: Option<Endpoint>,
+    from_cri: Vec<Endpoint>,
     /// How long the runtime may take to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "from_cri",
         value_parser = RangedU64ValueParser::<u64>::new().range(1..=600))]
     cri_timeout: u64,
     /// How old an attachment without a sandbox must be to be removed: a runtime lists a sandbox only
-    /// when its network has long been made
+    /// when its network has long been made. One whose age nothing tells is removed with 0 alone
     #[arg(
         long,
         value_name = "SECONDS",
@@ -91,9 +92,10 @@ pub fn gc(
     show: impl FnOnce(&[Known]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let runtime = asked.places.runtime();
-    match &asked.from_cri {
-        None => by_namespaces(asked, &runtime, show),
-        Some(endpoint) => by_sandboxes(asked, &runtime, endpoint, show),
+    if asked.from_cri.is_empty() {
+        by_namespaces(asked, &runtime, show)
+    } else {
+        by_sandboxes(asked, &runtime, show)
     }
 }
 
@@ -125,19 +127,27 @@ fn by_namespaces(
 fn by_sandboxes(
     asked: &Collect,
     runtime: &Runtime,
-    endpoint: &Endpoint,
     show: impl FnOnce(&[Known]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    asked.places.expect_cache().map_err(Failure::Usage)?;
     let cached = cached(runtime)?;
     let lists = asked.lists(&cached)?;
     // Before the runtime is asked: who comes in between is listed, or not known here.
-    let found = lists.iter().map(|list| look(list, &cached));
+    let found = lists.iter().map(|list| look(runtime, list, &cached));
     let found: Vec<AllFound> = found.collect::<Result<_, _>>().map_err(Failure::Usage)?;
-    let sandboxes = sandboxes(endpoint, Duration::from_secs(asked.cri_timeout))?;
+    let limit = Duration::from_secs(asked.cri_timeout);
+    let of_each = asked
+        .from_cri
+        .iter()
+        .map(|runtime| sandboxes(runtime, limit));
+    let sandboxes: Vec<Vec<Sandbox>> = of_each.collect::<Result<_, _>>()?;
+    let sandboxes = sandboxes.concat();
     if sandboxes.is_empty() && asked.valid.is_empty() && !asked.none_valid && !asked.dry_run {
+        let endpoints: Vec<String> = asked.from_cri.iter().map(ToString::to_string).collect();
         return Err(Failure::Usage(format!(
-            "the runtime at {endpoint} has no sandbox: all that there is would be removed; give \
-             --none-valid if it is the right runtime"
+            "the runtime at {} has no sandbox: all that there is would be removed; give \
+             --none-valid if it is the right runtime",
+            endpoints.join(", ")
         )));
     }
     let listed = Listed {
@@ -200,8 +210,8 @@ impl Collect {
     }
 }
 
-/// What the cache knows. A file that cannot be read, as a crash leaves it, is no obstacle: which
-/// sandboxes live does not hang on it.
+/// What the cache knows. A file that cannot be read, as a crash leaves it, is no obstacle: whose it is
+/// says its name.
 fn cached(runtime: &Runtime) -> Result<Vec<CachedAttachment>, Error> {
     let mut cached = Vec::new();
     for one in runtime.each_attachment()? {
@@ -213,9 +223,14 @@ fn cached(runtime: &Runtime) -> Result<Vec<CachedAttachment>, Error> {
     Ok(cached)
 }
 
-fn look(list: &NetworkList, cached: &[CachedAttachment]) -> Result<AllFound, String> {
+fn look(
+    runtime: &Runtime,
+    list: &NetworkList,
+    cached: &[CachedAttachment],
+) -> Result<AllFound, String> {
     let owners = Node::read_owners(list).map_err(|unread| format!("cannot read {unread}"))?;
-    Ok(listed::found(&list.name, cached, owners))
+    let is_cached = |entry: &Entry| runtime.has_result(&list.name, &entry.id, &entry.ifname);
+    Ok(listed::found(&list.name, cached, owners, is_cached))
 }
 
 /// All sandboxes, or none at all.
@@ -239,7 +254,8 @@ fn remove(runtime: &Runtime, list: &NetworkList, found: &AllFound, known: &Known
     let mut errors: Vec<Error> = known.gone().filter_map(del).collect();
     let collected = cached(runtime).and_then(|cached| {
         // Those that have come meanwhile are nobody's garbage.
-        let now = look(list, &cached).map_err(|reason| Error::new(code::IO_FAILURE, reason))?;
+        let now =
+            look(runtime, list, &cached).map_err(|reason| Error::new(code::IO_FAILURE, reason))?;
         let new = now.into_keys().filter(|entry| !found.contains_key(entry));
         let mut valid = known.valid();
         valid.extend(new.map(|entry| (entry.id, entry.ifname)));

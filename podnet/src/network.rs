@@ -78,6 +78,22 @@ impl Places {
         self.folders.runtime()
     }
 
+    /// Refuses another cache than the usual one that is not there: nothing would be known of those
+    /// who live.
+    ///
+    /// # Errors
+    /// The folder's name, and what is wrong.
+    pub fn expect_cache(&self) -> Result<(), String> {
+        let folder = &self.folders.cache_dir;
+        if folder.as_os_str() == cni::runtime::DEFAULT_CACHE || folder.is_dir() {
+            return Ok(());
+        }
+        Err(format!(
+            "--cache-dir {:?}: expected a folder that is there",
+            folder.display().to_string()
+        ))
+    }
+
     /// The lists of all networks in the folder of configurations; of two with one name the first.
     ///
     /// # Errors

@@ -48,7 +48,12 @@ struct File {
 }
 
 fn path(cache: &Path, list: &NetworkList, conf: &RuntimeConf) -> PathBuf {
-    let name = format!("{}-{}-{}", list.name, conf.container_id, conf.ifname);
+    file(cache, &list.name, &conf.container_id, &conf.ifname)
+}
+
+/// Where the attachment's result is.
+pub(super) fn file(cache: &Path, network: &str, container_id: &str, ifname: &str) -> PathBuf {
+    let name = format!("{network}-{container_id}-{ifname}");
     cache.join("results").join(name)
 }
 

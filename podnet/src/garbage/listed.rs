@@ -27,24 +27,34 @@ pub struct Found {
     /// The cache has it, and its arguments are not those of a sandbox: its network is shared with
     /// what another program runs.
     foreign: bool,
+    /// The cache has it, in a file that cannot be read: it may be another program's.
+    is_unreadable: bool,
 }
 
 /// All attachments of a network that something on the node names.
 pub type AllFound = BTreeMap<Entry, Found>;
 
-/// Puts together what the cache knows of a network, and what reservations and links do.
-pub fn found(network: &str, cached: &[CachedAttachment], owners: Owners) -> AllFound {
+/// Puts together what the cache knows of a network, and what reservations and links do. `is_cached`
+/// tells of which attachment the cache has a file, be it one that cannot be read.
+pub fn found(
+    network: &str,
+    cached: &[CachedAttachment],
+    owners: Owners,
+    is_cached: impl Fn(&Entry) -> bool,
+) -> AllFound {
     let entry = |of: &Attachment| Entry {
         id: of.container_id.clone(),
         ifname: of.ifname.clone(),
     };
     let mut found = AllFound::new();
     for (owner, made) in owners {
+        let entry = entry(&owner);
         let one = Found {
             made,
+            is_unreadable: is_cached(&entry),
             ..Found::default()
         };
-        found.insert(entry(&owner), one);
+        found.insert(entry, one);
     }
     let of_network = cached
         .iter()
@@ -57,6 +67,7 @@ pub fn found(network: &str, cached: &[CachedAttachment], owners: Owners) -> AllF
         known.netns.clone_from(&one.netns);
         known.made = known.made.max(one.noted);
         known.foreign = !one.args.iter().any(is_sandbox);
+        known.is_unreadable = false;
     }
     found
 }
@@ -111,7 +122,15 @@ impl Listed<'_> {
             let (lives, why) = state_of(found.netns.as_deref(), is_there);
             return (lives, format!("no sandbox's by its CNI_ARGS; {why}"));
         }
+        if found.is_unreadable {
+            let why = "what the cache has of it cannot be read, and may be another program's";
+            return (true, why.to_owned());
+        }
         match self.age(found) {
+            None if !self.grace.is_zero() => {
+                let why = "nothing tells its age (--grace 0 if no pod is starting)";
+                (true, why.to_owned())
+            }
             Some(age) if age < self.grace => {
                 let age = age.as_secs();
                 let why = format!("made {age} s ago, its sandbox may not be listed yet");
@@ -192,7 +211,10 @@ mod tests {
         let owners = [owner("reserved", 0), owner("in-flight", 95)];
         let mut owners: Owners = owners.into();
         owners.insert(Attachment::new("n", "linked", "eth0"), None);
-        let found = found("n", &cache, owners);
+        owners.insert(Attachment::new("n", "torn", "eth0"), Some(at(0)));
+        let found = found("n", &cache, owners, |entry| {
+            ["torn", "leaked"].contains(&entry.id.as_str())
+        });
         let listed = Listed {
             sandboxes: &[
                 sandbox("living", State::Ready),
@@ -210,16 +232,25 @@ mod tests {
                 "by-hand/eth0 valid: no sandbox's by its CNI_ARGS; /run/netns/there is there",
                 "in-flight/eth0 valid: made 5 s ago, its sandbox may not be listed yet",
                 &format!("leaked/eth0 {no_sandbox}"),
-                &format!("linked/eth0 {no_sandbox}"),
+                "linked/eth0 valid: nothing tells its age (--grace 0 if no pod is starting)",
                 "living/eth0 valid: sandbox of default/pod-living, ready",
                 "living/net1 valid: sandbox of default/pod-living, ready",
                 &format!("reserved/eth0 {no_sandbox}"),
                 "stopped/eth0 valid: sandbox of default/pod-stopped, not ready",
                 "told/eth0 valid: told",
+                "torn/eth0 valid: what the cache has of it cannot be read, and may be another \
+                 program's",
             ]
         );
         let gone: Vec<_> = known.gone().map(|entry| entry.id.as_str()).collect();
-        assert_eq!(gone, ["leaked", "linked", "reserved"]);
+        assert_eq!(gone, ["leaked", "reserved"]);
+        let now = Listed {
+            grace: Duration::ZERO,
+            ..listed
+        };
+        let known = now.known("n", &found, |_| true);
+        let gone: Vec<_> = known.gone().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(gone, ["in-flight", "leaked", "linked", "reserved"]);
         let known = listed.known("n", &found, |_| false);
         assert_eq!(
             states(&known)[0],
@@ -231,7 +262,7 @@ mod tests {
     fn the_later_of_reservation_and_cache_is_its_age() {
         let cache = [cached("n", "a", "eth0", &[(SANDBOX_ARG, "a")])];
         let owners = [(Attachment::new("n", "a", "eth0"), Some(at(7)))];
-        let found = found("n", &cache, owners.into());
+        let found = found("n", &cache, owners.into(), |_| true);
         let listed = Listed {
             sandboxes: &[],
             told: &[],
