@@ -322,7 +322,11 @@ fn nothing_goes_where_the_list_cannot_be_had() {
     fs::rename(&crash.node.cache, &elsewhere).unwrap();
     let answer = crash.gc(&[NETWORK, "--grace", "0"]);
     fs::rename(&elsewhere, &crash.node.cache).unwrap();
-    expect("no cache", &answer, &["--cache-dir", "a folder that is there"]);
+    expect(
+        "no cache",
+        &answer,
+        &["--cache-dir", "a folder that is there"],
+    );
     fs::write(folder.join("file"), "").unwrap();
     expect("no socket but a file", &gc("file"), &["cannot be reached"]);
 }

@@ -382,6 +382,25 @@ fn what_is_refused_changes_nothing() {
         2,
         "runtimes read files named *.conflist",
     );
+    fs::write(node.0.path().join("list.conf"), CONFLIST).unwrap();
+    refused(&["--conf", "list.conf"], 2, "list.conf: it has \"plugins\"");
+    let single = r#"{"cniVersion": "1.0.0", "name": "n", "type": "bridge"}"#;
+    fs::write(node.0.path().join("single.conflist"), single).unwrap();
+    refused(
+        &["--conf", "single.conflist"],
+        2,
+        "single.conflist: it has no \"plugins\"",
+    );
+    // Nobody writes into it: a reader would wait for ever.
+    let pipe = node.0.path().join("pipe.conflist");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    refused(&["--conf", "pipe.conflist"], 2, "pipe.conflist: ");
     fs::remove_file(node.built().join("portmap-lite")).unwrap();
     refused(&[], 2, "portmap-lite is not in ");
     node.build("again");

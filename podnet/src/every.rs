@@ -1,7 +1,7 @@
 //! All attachments in the cache.
 
 use cni::runtime::{CachedAttachment, NetworkList, Runtime, RuntimeConf};
-use cni::{Attachment, Error};
+use cni::{Attachment, Error, Version};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -12,8 +12,26 @@ use crate::network::Places;
 pub struct Checked {
     /// Whose it is.
     pub known: CachedAttachment,
-    /// The first difference.
-    pub found: Result<(), Error>,
+    /// What CHECK says, or the first difference.
+    pub found: Result<Looked, Error>,
+}
+
+/// Whether CHECK could look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// It did, and all is as it should be.
+    Good,
+    /// The attachment was made in a version that has no CHECK, as containerd makes its loopback.
+    NotAt(Version),
+}
+
+impl std::fmt::Display for Looked {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Looked::Good => f.write_str("good"),
+            Looked::NotAt(version) => write!(f, "not checked: {version} has no CHECK"),
+        }
+    }
 }
 
 /// What CHECK found of all.
@@ -34,7 +52,10 @@ impl Every {
                 "network": attachment.network,
                 "containerID": attachment.container_id,
                 "ifname": attachment.ifname,
-                "good": checked.found.is_ok(),
+                "good": match &checked.found {
+                    Ok(Looked::NotAt(_)) => Value::Null,
+                    found => found.is_ok().into(),
+                },
                 "error": checked.found.as_ref().err().map(ToString::to_string),
             })
         });
@@ -45,7 +66,7 @@ impl Every {
         })
     }
 
-    /// Whether all is good, as far as it is known.
+    /// Whether all is good, as far as CHECK can look.
     pub fn is_good(&self) -> bool {
         self.unreadable.is_empty() && self.checked.iter().all(|checked| checked.found.is_ok())
     }
@@ -75,9 +96,13 @@ pub fn check(places: &Places, network: Option<&str>) -> Result<Every, Failure> {
     Ok(every)
 }
 
-fn check_one(runtime: &Runtime, known: &CachedAttachment) -> Result<(), Error> {
+fn check_one(runtime: &Runtime, known: &CachedAttachment) -> Result<Looked, Error> {
     let list = NetworkList::parse(known.config.clone())?;
-    runtime.check(&list, &known.conf())
+    if list.cni_version < Version::V0_4_0 {
+        return Ok(Looked::NotAt(list.cni_version));
+    }
+    runtime.check(&list, &known.conf())?;
+    Ok(Looked::Good)
 }
 
 /// The configuration that an attachment was made with, where the cache still has it.

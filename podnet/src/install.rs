@@ -1,6 +1,5 @@
 //! `podnet install` and `podnet uninstall`: the plugins on this node, and away again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
+use crate::reading;
 
 const INSTALL_EXAMPLES: &str = "\
 Examples:
@@ -94,7 +94,7 @@ fn items(asked: &Install) -> install::Result<Vec<Item>> {
     };
     let mut items = install::programs(&from, &asked.folders.bin_dir, asked.standard_names)?;
     if let Some(file) = &asked.conf {
-        let text = fs::read(file).map_err(|error| Error::Configuration {
+        let text = reading::bytes(file).map_err(|error| Error::Configuration {
             file: file.clone(),
             reason: error.to_string(),
         })?;

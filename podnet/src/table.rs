@@ -73,7 +73,7 @@ pub fn checked(all: &[Checked]) -> String {
     let rows = all.iter().map(|checked| {
         let attachment = &checked.known.attachment;
         let found = match &checked.found {
-            Ok(()) => "good".to_owned(),
+            Ok(looked) => looked.to_string(),
             Err(error) => error.to_string(),
         };
         vec![

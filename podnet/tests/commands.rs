@@ -275,6 +275,15 @@ fn check_of_all_that_is_known() {
         node.input()["runtimeConfig"]["portMappings"][0]["hostPort"],
         80
     );
+    // A version that has no CHECK, as that of containerd's loopback, is no fault.
+    node.write_list(json!({ "cniVersion": "0.3.1", "name": "n" }));
+    let old = ["add", "n", "/run/netns/old", "--container-id", "old"];
+    node.podnet(&old, &[]);
+    let output = check(&[]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let said = "eth0       not checked: 0.3.1 has no CHECK\n";
+    assert!(text(&output.stdout).ends_with(said), "{output:?}");
+    fs::remove_file(node.path().join("cache/results/n-old-eth0")).unwrap();
     // A file that cannot be read is told, and takes no other's turn.
     let torn = node.path().join("cache/results/n-a0-eth0");
     fs::write(&torn, "{").unwrap();

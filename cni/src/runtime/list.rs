@@ -24,6 +24,8 @@ pub struct NetworkList {
     pub disable_check: bool,
     /// `disableGC`: GC is not to be called.
     pub disable_gc: bool,
+    /// Whether it has `plugins`; else it is the configuration of a single plugin.
+    pub is_list: bool,
     /// `plugins`, each as it was written; at least one, and each has a `type`.
     pub plugins: Vec<Map<String, Value>>,
     /// The bytes as they came.
@@ -92,6 +94,7 @@ impl NetworkList {
         let value = Config::decode(&raw)?;
         let name = config::network_name(&value)?;
         let head: Head = json::read(&value).map_err(undecodable)?;
+        let is_list = json::get(&value, "plugins").is_some();
         let plugins = match json::get(&value, "plugins") {
             Some(Value::Array(plugins)) => plugins.clone(),
             Some(other) => return Err(undecodable(format!("\"plugins\" is no list: {other}"))),
@@ -109,6 +112,7 @@ impl NetworkList {
             cni_version: negotiate(&head)?,
             disable_check: head.disable_check.is_set(),
             disable_gc: head.disable_gc.is_set(),
+            is_list,
             plugins,
             raw,
         })
