@@ -318,17 +318,25 @@ fn nothing_goes_where_the_list_cannot_be_had() {
     let hangs_up = std::thread::spawn(move || drop(deaf.accept()));
     expect("hangs up", &gc("deaf"), &["unix://"]);
     hangs_up.join().unwrap();
-    let elsewhere = folder.join("elsewhere");
-    fs::rename(&crash.node.cache, &elsewhere).unwrap();
-    let answer = crash.gc(&[NETWORK, "--grace", "0"]);
-    fs::rename(&elsewhere, &crash.node.cache).unwrap();
-    expect(
-        "no cache",
-        &answer,
-        &["--cache-dir", "a folder that is there"],
-    );
     fs::write(folder.join("file"), "").unwrap();
     expect("no socket but a file", &gc("file"), &["cannot be reached"]);
+}
+
+/// Of a cache that was mistyped nobody would be known.
+#[test]
+fn nothing_goes_where_the_cache_is_not_there() {
+    let Some(mut crash) = Crash::new("gc-cri-cache", "1.1.0") else {
+        return;
+    };
+    crash.add(NETWORK, "by-hand", "eth0");
+    crash.runtime.has(&["ready"]);
+    let before = crash.snapshot();
+    crash.node.cache = crash.node.cache.join("mistyped");
+    let answer = crash.gc(&[NETWORK, "--grace", "0"]);
+    assert_eq!(answer.status, 2, "{answer:?}");
+    let words = "expected a folder that is there";
+    assert!(answer.stderr.contains(words), "{answer:?}");
+    assert_eq!(crash.snapshot(), before);
 }
 
 /// Of an attachment whose IPAM plugin is another, only a link tells, which says nothing of its age.
