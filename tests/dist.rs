@@ -443,3 +443,39 @@ fn standard_names_follow_the_package() {
     assert_eq!(debian.files(), left);
     assert_eq!(debian.read("bridge"), b"another's");
 }
+
+#[test]
+fn what_the_package_owns_stays() {
+    let dist = Dist::of_scripts("7.0.0");
+    let (Some(debian), Some(package)) = (Debian::new(), dist.package()) else {
+        return;
+    };
+    let programs = dist.folder.path().join("programs");
+    let bin = debian.path("opt/cni/bin");
+    let words = |more| {
+        [
+            "install",
+            "--from",
+            text(&programs),
+            "--bin-dir",
+            text(&bin),
+            more,
+        ]
+    };
+    // By a tarball, with what is then in the package.
+    run(
+        text(&programs.join("podnet")),
+        &words("--standard-names"),
+        Path::new("/"),
+    );
+    debian.dpkg(&["--install", text(&package)]);
+    debian.podnet("uninstall", &[]);
+    let own = PLUGINS.map(|plugin| format!("{plugin}-lite"));
+    assert_eq!(files(&bin), own);
+    assert_eq!(debian.dpkg(&["--verify", "cni-lite"]), "");
+    // With nothing else on the list there is none.
+    let list = bin.join(".cni-lite-installed");
+    fs::write(&list, format!("{}  bridge-lite\n", "0".repeat(64))).unwrap();
+    debian.dpkg(&["--install", text(&package)]);
+    assert!(!list.exists());
+}
