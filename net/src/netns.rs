@@ -1,10 +1,5 @@
 //! Network namespaces.
 
-#![allow(
-    unsafe_code,
-    reason = "telling a network namespace from another kind takes an ioctl"
-)]
-
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -229,16 +224,14 @@ fn open_error(path: &Path, source: io::Error) -> Error {
 
 /// Whether the file is a namespace (of the file system for them), and one of network type.
 fn is_netns(file: &File) -> bool {
-    /// `NS_GET_NSTYPE` of linux/nsfs.h (Linux 4.11): `_IO(0xb7, 0x3)`.
-    const NS_GET_NSTYPE: libc::Ioctl = nix::request_code_none!(0xb7, 0x3) as libc::Ioctl;
     if !fstatfs(file).is_ok_and(|info| info.filesystem_type() == NSFS_MAGIC) {
         return false;
     }
-    // SAFETY: the descriptor is open for as long as `file` is borrowed, it is a namespace's, and
-    // this request takes no argument and writes no memory.
-    let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE) };
-    // A kernel that does not tell (ENOTTY) will tell on entering.
-    kind == libc::CLONE_NEWNET || Errno::result(kind) == Err(Errno::ENOTTY)
+    // A kernel that does not tell will tell on entering.
+    matches!(
+        raw::namespace_kind(file),
+        Ok(libc::CLONE_NEWNET) | Err(Errno::ENOTTY)
+    )
 }
 
 /// A failure with what was being done.
