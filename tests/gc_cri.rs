@@ -13,6 +13,7 @@ mod fake;
 use std::fs;
 use std::os::unix::net::UnixListener;
 
+use lab::Snapshot;
 use serde_json::json;
 use tests::{Answer, binary_folder, write_script};
 use tonic::Code;
@@ -380,13 +381,73 @@ fn all_networks_those_that_only_the_cache_knows_as_well() {
     );
     assert_eq!(networks.map(|network| crash.node.snapshot(network)), living);
     assert_eq!(crash.cached(), cached);
-    // A configuration that cannot be read may be of a network.
-    fs::write(folder.join("torn.conflist"), "{").unwrap();
-    let refused = crash.gc(&["--all", "--grace", "0"]);
-    assert_eq!(refused.status, 2, "{refused:?}");
-    assert!(
-        refused.stderr.contains("torn.conflist"),
-        "{}",
-        refused.stderr
-    );
+}
+
+/// What cannot be read of one network keeps nobody from the others, and nothing of it goes: neither of
+/// a torn configuration's network, nor of one that may be it.
+#[test]
+fn what_cannot_be_read_is_left_alone_and_said() {
+    let Some(mut crash) = Crash::new("gc-cri-torn", "1.1.0") else {
+        return;
+    };
+    crash.configure("second", 1, "1.1.0");
+    crash.configure("unconfigured", 2, "1.1.0");
+    let networks = [NETWORK, "second", "unconfigured"];
+    crash.add(NETWORK, "living", "eth0");
+    crash.runtime.has(&["living"]);
+    // Reservations, and rules by their comments.
+    let of = |crash: &Crash, network: &str| {
+        let Snapshot {
+            mut rules,
+            reservations,
+            ..
+        } = crash.node.snapshot(network);
+        rules.retain(|rule| rule.contains(network));
+        [rules, reservations]
+    };
+    let living = of(&crash, NETWORK);
+    for network in networks {
+        crash.add(network, "leaked", "eth0");
+    }
+    let others = |crash: &Crash| ["second", "unconfigured"].map(|name| of(crash, name));
+    let before = others(&crash);
+    let folder = crash.node.folder().join("net.d");
+    fs::remove_file(folder.join("unconfigured.conflist")).unwrap();
+    let second = folder.join("second.conflist");
+    let list = fs::read(&second).unwrap();
+    fs::write(&second, "{").unwrap();
+    let expect = |answer: &Answer, words: &[&str]| {
+        assert_eq!(answer.status, 1, "{answer:?}");
+        for word in words {
+            assert!(answer.stderr.contains(word), "{word}: {}", answer.stderr);
+        }
+    };
+    let said = [
+        "second.conflist: ",
+        r#"network "second" may be that of a configuration that cannot be read, and is left alone"#,
+        r#"network "unconfigured" may be"#,
+    ];
+    let words = ["--all", "--grace", "0", "--output", "json"];
+    let shown = crash.gc(&[&words[..], &["--dry-run"]].concat());
+    expect(&shown, &said);
+    let entry = |id: &str| json!([{ "containerID": id, "ifname": "eth0" }]);
+    let whole = json!({ "cni.dev/valid-attachments": entry("living"), "gone": entry("leaked") });
+    assert_eq!(shown.json, json!({ NETWORK: whole }));
+    expect(&crash.gc(&words), &said);
+    assert_eq!(of(&crash, NETWORK), living);
+    assert_eq!(others(&crash), before);
+
+    // Neither can that be told of which a reservation is not readable. No network but the first has
+    // the sandbox.
+    fs::write(&second, list).unwrap();
+    let odd = crash.node.data.join("second/10.244.1.99");
+    fs::create_dir(&odd).unwrap();
+    let collected = crash.gc(&words);
+    expect(&collected, &["reservations in "]);
+    let unconfigured = json!({ "cni.dev/valid-attachments": [], "gone": entry("leaked") });
+    assert_eq!(collected.json["unconfigured"], unconfigured);
+    assert_eq!(collected.json.get("second"), None);
+    fs::remove_dir(&odd).unwrap();
+    assert_eq!(of(&crash, "second"), before[0]);
+    assert_eq!(crash.cached().len(), 2, "{:?}", crash.cached());
 }

@@ -44,7 +44,7 @@ enum Command {
     /// Those in the cache that do not are removed by DEL. With --from-cri a container runtime says
     /// who lives: then those of its sandboxes do, and what the cache, a reservation or a link names
     /// beside them is removed by DEL, whatever the version of the network.
-    #[command(after_help = [examples::GC, EXIT_STATUS].concat())]
+    #[command(after_help = examples::GC)]
     Gc(Gc),
     /// Ask the plugins of a network whether they can serve ADD, by STATUS of each
     #[command(after_help = [examples::STATUS, EXIT_STATUS].concat())]

@@ -33,7 +33,8 @@ Examples:
   sudo podnet gc k8nd-pod-network --from-cri unix:///run/containerd/containerd.sock --dry-run
   sudo podnet gc --all --from-cri unix:///run/containerd/containerd.sock
 
-";
+Exit status: 0 done; 1 something could not be read or removed, and all else was done; 2 nothing was done: wrong \
+options, no list of the runtime, or nothing is known.";
 
 pub const STATUS: &str = "\
 Examples:

@@ -131,10 +131,16 @@ fn by_sandboxes(
 ) -> Result<(), Failure> {
     asked.places.expect_cache().map_err(Failure::Usage)?;
     let cached = cached(runtime)?;
-    let lists = asked.lists(&cached)?;
+    let (lists, mut errors) = asked.lists(&cached)?;
     // Before the runtime is asked: who comes in between is listed, or not known here.
-    let found = lists.iter().map(|list| look(runtime, list, &cached));
-    let found: Vec<AllFound> = found.collect::<Result<_, _>>().map_err(Failure::Usage)?;
+    let mut networks: Vec<(NetworkList, AllFound)> = Vec::new();
+    for list in lists {
+        match look(runtime, &list, &cached) {
+            Ok(found) => networks.push((list, found)),
+            Err(error) if asked.all => errors.push(error),
+            Err(error) => return Err(Failure::usage(error)),
+        }
+    }
     let limit = Duration::from_secs(asked.cri_timeout);
     let of_each = asked
         .from_cri
@@ -156,20 +162,19 @@ fn by_sandboxes(
         now: SystemTime::now(),
         grace: Duration::from_secs(asked.grace),
     };
-    let all = lists.iter().zip(&found);
-    let known = all.map(|(list, found)| listed.known(&list.name, found, is_there));
+    let known = networks
+        .iter()
+        .map(|(list, found)| listed.known(&list.name, found, is_there));
     let known: Vec<Known> = known.collect();
     show(&known)?;
-    if asked.dry_run {
-        return Ok(());
-    }
-    let mut errors = Vec::new();
-    for (list, (found, known)) in lists.iter().zip(found.iter().zip(&known)) {
-        errors.extend(remove(runtime, list, found, known));
-        say_if_old(
-            list,
-            "what neither the cache nor a reservation nor a link names has stayed",
-        );
+    if !asked.dry_run {
+        for ((list, found), known) in networks.iter().zip(&known) {
+            errors.extend(remove(runtime, list, found, known));
+            say_if_old(
+                list,
+                "what neither the cache nor a reservation nor a link names has stayed",
+            );
+        }
     }
     Ok(Error::all(errors)?)
 }
@@ -187,18 +192,16 @@ impl Collect {
     }
 
     /// The network that is named, or all: those that are configured, and those that only the cache
-    /// knows, each as one of its attachments was made.
-    fn lists(&self, cached: &[CachedAttachment]) -> Result<Vec<NetworkList>, Failure> {
+    /// knows, each as one of its attachments was made. Beside them why others cannot be read.
+    fn lists(
+        &self,
+        cached: &[CachedAttachment],
+    ) -> Result<(Vec<NetworkList>, Vec<Error>), Failure> {
         if !self.all {
-            return Ok(vec![self.one()?]);
+            return Ok((vec![self.one()?], Vec::new()));
         }
-        let mut lists = self.places.lists()?;
-        for one in cached {
-            let network = &one.attachment.network;
-            if lists.iter().all(|list| list.name != *network) {
-                lists.push(NetworkList::parse(one.config.clone())?);
-            }
-        }
+        let (mut lists, mut unread) = self.places.lists()?;
+        add_cached(&mut lists, &mut unread, cached);
         lists.retain(|list| {
             if list.disable_gc {
                 let name = &list.name;
@@ -206,7 +209,39 @@ impl Collect {
             }
             !list.disable_gc
         });
-        Ok(lists)
+        Ok((lists, unread))
+    }
+}
+
+/// Takes in the networks that only the cache knows. Where a configuration cannot be read, one of them
+/// may be its network, and it may say `disableGC`.
+fn add_cached(lists: &mut Vec<NetworkList>, unread: &mut Vec<Error>, cached: &[CachedAttachment]) {
+    let are_all_read = unread.is_empty();
+    let mut networks: Vec<&str> = cached
+        .iter()
+        .map(|one| one.attachment.network.as_str())
+        .filter(|network| lists.iter().all(|list| list.name != *network))
+        .collect();
+    networks.sort_unstable();
+    networks.dedup();
+    for network in networks {
+        if !are_all_read {
+            eprintln!(
+                "podnet: network {network:?} may be that of a configuration that cannot be read, and is left \
+                 alone"
+            );
+            continue;
+        }
+        let of_network = cached
+            .iter()
+            .filter(|one| one.attachment.network == network);
+        let mut read = of_network.map(|one| NetworkList::parse(one.config.clone()));
+        match read.find_map(Result::ok) {
+            Some(list) => lists.push(list),
+            None => unread.push(Error::config(format!(
+                "network {network:?}: the cache has no configuration of it that can be read"
+            ))),
+        }
     }
 }
 
@@ -227,8 +262,9 @@ fn look(
     runtime: &Runtime,
     list: &NetworkList,
     cached: &[CachedAttachment],
-) -> Result<AllFound, String> {
-    let owners = Node::read_owners(list).map_err(|unread| format!("cannot read {unread}"))?;
+) -> Result<AllFound, Error> {
+    let owners = Node::read_owners(list)
+        .map_err(|unread| Error::new(code::IO_FAILURE, format!("cannot read {unread}")))?;
     let is_cached = |entry: &Entry| runtime.has_result(&list.name, &entry.id, &entry.ifname);
     Ok(listed::found(&list.name, cached, owners, is_cached))
 }
@@ -254,8 +290,7 @@ fn remove(runtime: &Runtime, list: &NetworkList, found: &AllFound, known: &Known
     let mut errors: Vec<Error> = known.gone().filter_map(del).collect();
     let collected = cached(runtime).and_then(|cached| {
         // Those that have come meanwhile are nobody's garbage.
-        let now =
-            look(runtime, list, &cached).map_err(|reason| Error::new(code::IO_FAILURE, reason))?;
+        let now = look(runtime, list, &cached)?;
         let new = now.into_keys().filter(|entry| !found.contains_key(entry));
         let mut valid = known.valid();
         valid.extend(new.map(|entry| (entry.id, entry.ifname)));

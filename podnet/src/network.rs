@@ -94,20 +94,22 @@ impl Places {
         ))
     }
 
-    /// The lists of all networks in the folder of configurations; of two with one name the first.
+    /// The lists of all networks in the folder of configurations, of two with one name the first; and
+    /// why others cannot be read.
     ///
     /// # Errors
-    /// A configuration cannot be read.
-    pub fn lists(&self) -> Result<Vec<NetworkList>, Failure> {
+    /// The folder cannot be read.
+    pub fn lists(&self) -> Result<(Vec<NetworkList>, Vec<Error>), Failure> {
         let folder = or_default(&self.folders.conf_dir, CONF_DIR);
-        let mut lists: Vec<NetworkList> = Vec::new();
+        let (mut lists, mut unread) = (Vec::<NetworkList>::new(), Vec::new());
         for file in NetworkList::files(folder).map_err(Failure::usage)? {
-            let list = NetworkList::from_regular_file(&file).map_err(Failure::usage)?;
-            if lists.iter().all(|other| other.name != list.name) {
-                lists.push(list);
+            match NetworkList::from_regular_file(&file) {
+                Ok(list) if lists.iter().any(|other| other.name == list.name) => {}
+                Ok(list) => lists.push(list),
+                Err(error) => unread.push(error),
             }
         }
-        Ok(lists)
+        Ok((lists, unread))
     }
 
     /// The list of the network of that name, and the runtime to call it with.

@@ -41,6 +41,9 @@ pub struct Known {
     pub network: String,
     /// Each with whether it lives, and why.
     pub states: BTreeMap<Entry, (bool, String)>,
+    /// Others that live, which may be of this network though nothing on the node says so: not shown,
+    /// but told to the plugins.
+    pub may_be: Vec<Entry>,
 }
 
 impl Known {
@@ -77,14 +80,16 @@ impl Known {
         Known {
             network: network.to_owned(),
             states,
+            may_be: Vec::new(),
         }
     }
 
     /// Those that live, as the plugins are told.
     pub fn valid(&self) -> Vec<(String, String)> {
         let valid = self.states.iter().filter(|(_, (lives, _))| *lives);
+        let valid = valid.map(|(one, _)| one).chain(&self.may_be);
         valid
-            .map(|(one, _)| (one.id.clone(), one.ifname.clone()))
+            .map(|one| (one.id.clone(), one.ifname.clone()))
             .collect()
     }
 
@@ -109,7 +114,7 @@ impl Known {
         self.states.iter().map(row).collect()
     }
 
-    /// What the plugins are told, and which attachments are removed by DEL.
+    /// Who lives and is known, and which attachments are removed by DEL.
     pub fn to_json(&self) -> Value {
         let all = |alive: bool| {
             let of_state = self.states.iter().filter(|(_, (lives, _))| *lives == alive);

@@ -87,26 +87,23 @@ pub struct Listed<'a> {
 
 impl Listed<'_> {
     /// Who of a network lives. Every sandbox does, whatever its state: the runtime itself will remove
-    /// what it has of one that was stopped.
+    /// what it has of one that was stopped. One that nothing on the node names may have rules still.
     pub fn known(
         &self,
         network: &str,
         found: &AllFound,
         is_there: impl Fn(&Path) -> bool,
     ) -> Known {
-        let mut states = BTreeMap::new();
-        for sandbox in self.sandboxes {
-            let entry = Entry {
-                id: sandbox.id.clone(),
-                ifname: FIRST.to_owned(),
-            };
-            states.insert(entry, (true, words(sandbox)));
+        let state =
+            |(entry, found): (&Entry, &Found)| (entry.clone(), self.state(entry, found, &is_there));
+        let first = self.sandboxes.iter().map(|sandbox| Entry {
+            id: sandbox.id.clone(),
+            ifname: FIRST.to_owned(),
+        });
+        Known {
+            may_be: first.filter(|entry| !found.contains_key(entry)).collect(),
+            ..Known::with_told(network, found.iter().map(state).collect(), self.told)
         }
-        for (entry, found) in found {
-            let state = self.state(entry, found, &is_there);
-            states.insert(entry.clone(), state);
-        }
-        Known::with_told(network, states, self.told)
     }
 
     fn state(
@@ -233,7 +230,6 @@ mod tests {
                 "in-flight/eth0 valid: made 5 s ago, its sandbox may not be listed yet",
                 &format!("leaked/eth0 {no_sandbox}"),
                 "linked/eth0 valid: nothing tells its age (--grace 0 if no pod is starting)",
-                "living/eth0 valid: sandbox of default/pod-living, ready",
                 "living/net1 valid: sandbox of default/pod-living, ready",
                 &format!("reserved/eth0 {no_sandbox}"),
                 "stopped/eth0 valid: sandbox of default/pod-stopped, not ready",
@@ -244,6 +240,12 @@ mod tests {
         );
         let gone: Vec<_> = known.gone().map(|entry| entry.id.as_str()).collect();
         assert_eq!(gone, ["leaked", "reserved"]);
+        // Of which network the others' sandboxes are, nothing says.
+        assert!(
+            known
+                .valid()
+                .contains(&("living".to_owned(), "eth0".to_owned()))
+        );
         let now = Listed {
             grace: Duration::ZERO,
             ..listed
