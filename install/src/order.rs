@@ -102,11 +102,7 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
         wrong("runtimes read files named *.conflist, *.conf and *.json alone".to_owned())
     })?;
     let list = NetworkList::parse(text.clone()).map_err(|error| wrong(error.to_string()))?;
-    if list.is_list != (ending == Some("conflist")) {
-        let reason = match list.is_list {
-            true => "it has \"plugins\", and runtimes read that of files named *.conflist alone",
-            false => "it has no \"plugins\", which runtimes want in files named *.conflist",
-        };
+    if let Some(reason) = list.misnamed(file) {
         return Err(wrong(reason.to_owned()));
     }
     Ok(Item {

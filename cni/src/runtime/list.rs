@@ -179,6 +179,20 @@ impl NetworkList {
         configuration_files(folder)
     }
 
+    /// Why a runtime does not take this of a file of that name, where it does not: it expects a list of
+    /// `*.conflist`, and a single plugin of `*.conf` and `*.json`.
+    pub fn misnamed(&self, file: &Path) -> Option<&'static str> {
+        match (self.is_list, rank(file)? == 0) {
+            (true, false) => {
+                Some("it has \"plugins\", and runtimes read that of files named *.conflist alone")
+            }
+            (false, true) => {
+                Some("it has no \"plugins\", which runtimes want in files named *.conflist")
+            }
+            _ => None,
+        }
+    }
+
     /// The types of the plugins and of their IPAM plugins, each once, in the order of ADD.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds = Vec::new();
@@ -305,6 +319,27 @@ mod tests {
         assert_eq!(single.cni_version, Version::V0_1_0);
         assert_eq!(single.plugins.len(), 1);
         assert_eq!(single.plugins[0]["mtu"], 5);
+    }
+
+    #[test]
+    fn a_name_says_which_of_both_it_is() {
+        let list = parse(r#"{"name": "n", "plugins": [{"type": "a"}]}"#).unwrap();
+        let single = parse(r#"{"name": "n", "type": "a"}"#).unwrap();
+        for (what, file, expected) in [
+            (&list, "/etc/10-n.conflist", None),
+            (&list, "10-n.conf", Some("it has \"plugins\"")),
+            (&list, "10-n.json", Some("it has \"plugins\"")),
+            (&single, "10-n.conf", None),
+            (&single, "10-n.json", None),
+            (&single, "10-n.conflist", Some("it has no \"plugins\"")),
+            // Of no folder of configurations.
+            (&list, "/dev/stdin", None),
+            (&single, "some.txt", None),
+        ] {
+            let said = what.misnamed(Path::new(file));
+            assert_eq!(said.is_some(), expected.is_some(), "{file}: {said:?}");
+            assert!(said.is_none_or(|said| expected.is_some_and(|it| said.starts_with(it))));
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::network::Configuration;
 
 pub const KIND: Kind = Kind {
     id: "conflist-unreadable",
-    means: "A file of the folder of configurations cannot be read, or is no configuration: runtimes pass \
-            over it, or refuse to start pods. Or the plugin that reads a value refuses it: every ADD fails.",
+    means: "A file of the folder of configurations cannot be read, or is no configuration of its \
+            ending: runtimes pass over it, or refuse to start pods. Or the plugin that reads a value refuses it: every ADD fails.",
     mend: "correct the file, or move it away",
     needs_plan: false,
     look,

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
+use cni::Error;
 use cni::runtime::{NetworkList, read_regular};
 
 use crate::Node;
@@ -22,6 +23,11 @@ impl Node {
                     self.networks.push(Network::new(&file, list));
                 }
             }
+            // podnet takes it all the same; a runtime does not.
+            let list = list.and_then(|list| match list.misnamed(&file) {
+                Some(reason) => Err(Error::config(format!("{}: {reason}", file.display()))),
+                None => Ok(list),
+            });
             self.configurations.push(Configuration { file, list });
         }
         for index in 0..self.networks.len() {
@@ -114,6 +120,24 @@ mod tests {
             ]
         );
         assert_eq!(reservations(&folder.path().join("none")).unwrap(), []);
+    }
+
+    #[test]
+    fn what_a_runtime_does_not_take_of_a_file_of_that_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let single = r#"{"name": "n", "type": "a"}"#;
+        let list = r#"{"name": "m", "plugins": [{"type": "a"}]}"#;
+        fs::write(folder.path().join("10.conflist"), single).unwrap();
+        fs::write(folder.path().join("20.conf"), list).unwrap();
+        let mut node = Node::default();
+        node.read_networks(folder.path());
+        let said = node.configurations.iter().map(|one| one.list.as_ref());
+        let said: Vec<_> = said.map(|list| list.unwrap_err().msg.clone()).collect();
+        assert!(said[0].ends_with(
+            "10.conflist: it has no \"plugins\", which runtimes want in files named *.conflist"
+        ));
+        assert!(said[1].contains("20.conf: it has \"plugins\""), "{said:?}");
+        assert_eq!(node.networks.len(), 2);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which conflist a runtime would use.
 
+use std::path::Path;
+
 use cni::runtime::{NetworkList, keys_of};
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -24,9 +26,13 @@ impl ConfFile {
     pub fn new(name: &str, raw: &[u8]) -> ConfFile {
         let text = String::from_utf8_lossy(raw);
         let document = Document::parse(name, &text).ok();
+        let list = NetworkList::parse(raw.to_vec()).map_err(|error| error.to_string());
         ConfFile {
             name: name.to_owned(),
-            list: NetworkList::parse(raw.to_vec()).map_err(|error| error.to_string()),
+            list: list.and_then(|list| match list.misnamed(Path::new(name)) {
+                Some(reason) => Err(reason.to_owned()),
+                None => Ok(list),
+            }),
             document: document.or_else(|| Document::without_lines(name, &text)),
         }
     }

@@ -233,6 +233,34 @@ fn which_conflist_is_used_and_why() {
 }
 
 #[test]
+fn a_runtime_passes_over_what_is_named_as_the_other() {
+    let mut single = chain()["plugins"][0].clone();
+    single["name"] = json!("n");
+    for (name, content, reason) in [
+        ("d/05.conflist", &single, "it has no \"plugins\""),
+        ("d/05.conf", &chain(), "it has \"plugins\""),
+    ] {
+        let report = lint(&Input {
+            files: vec![file(name, content), file("d/10.conflist", &chain())],
+            ..Input::default()
+        });
+        let text = report.text();
+        assert!(text.starts_with("conflist=d/10.conflist\n"), "{text}");
+        let said = "it comes first and cannot be read, so that containerd has no network";
+        assert!(
+            text.contains(&format!("{name}: {said}: {reason}")),
+            "{text}"
+        );
+        assert!(!report.is_good());
+    }
+    let report = lint(&Input {
+        files: vec![file("d/05.conf", &single)],
+        ..Input::default()
+    });
+    assert_eq!(report.network.as_deref(), Some("n"));
+}
+
+#[test]
 fn keys_that_nobody_knows() {
     let mut list = chain();
     list["disablecheck"] = json!(true);
