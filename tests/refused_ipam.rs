@@ -4,11 +4,8 @@
 // What helps a test fails as the test does.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
-use tests::{World, with, write_script};
+use tests::{Mounted, World, with, write_script};
 
 /// The bridge's configuration with keys of its `ipam` replaced.
 fn with_ipam(world: &World, keys: &Value) -> Value {
@@ -152,7 +149,7 @@ fn a_store_that_takes_no_reservation() {
     let nowhere = with_ipam(&world, &json!({ "dataDir": "/proc/sys" }));
     refuse(&world, &nowhere, &[], 5, &["/proc/sys/k8nd-pod-network"]);
 
-    let full = Mounted::at(&world.node.folder().join("full"), "nr_inodes=3,size=4k");
+    let full = Mounted::at(world.node.folder().join("full"), "nr_inodes=3,size=4k");
     let name = full.0.display().to_string();
     let config = with_ipam(&world, &json!({ "dataDir": full.0 }));
     let store = full.0.join("k8nd-pod-network");
@@ -164,7 +161,7 @@ fn a_store_that_takes_no_reservation() {
     assert_eq!(names, ["lock"]);
 
     // Room for a file, and for nothing in it.
-    let full = Mounted::at(&world.node.folder().join("page"), "nr_blocks=1");
+    let full = Mounted::at(world.node.folder().join("page"), "nr_blocks=1");
     std::fs::write(full.0.join("blob"), [1; 100]).unwrap();
     let config = with_ipam(&world, &json!({ "dataDir": full.0 }));
     let name = full.0.display().to_string();
@@ -229,25 +226,5 @@ fn an_answer_that_is_none() {
         world.expect_bare(answer, &pod);
         world.expect_untouched(answer);
         pod.namespace.remove().unwrap();
-    }
-}
-
-/// A small file system, unmounted when it is dropped.
-struct Mounted(std::path::PathBuf);
-
-impl Mounted {
-    fn at(folder: &Path, options: &str) -> Mounted {
-        std::fs::create_dir(folder).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]);
-        assert!(mount.arg(folder).status().unwrap().success());
-        Mounted(folder.to_owned())
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let status = Command::new("umount").arg("-l").arg(&self.0).status();
-        drop(status);
     }
 }

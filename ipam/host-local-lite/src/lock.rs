@@ -40,8 +40,10 @@ pub fn acquire(folder: BorrowedFd, deadline: Duration) -> io::Result<File> {
     }
 }
 
+/// Follows no link to a file elsewhere, and does not wait where the file is a pipe.
 fn open(folder: BorrowedFd) -> io::Result<File> {
     let flags = OFlag::O_CREAT | OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP;
     Ok(openat(folder, NAME, flags, mode)?.into())
 }

@@ -180,3 +180,6 @@ fn ip_config(lease: &Lease) -> IpConfig {
         interface: None,
     }
 }
+
+#[cfg(test)]
+mod power_loss;

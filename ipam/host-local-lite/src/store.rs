@@ -137,7 +137,7 @@ impl Store {
                     self.path.join("lock").display()
                 ),
             )),
-            Err(error) => Err(io_error("lock", &self.path, &error)),
+            Err(error) => Err(io_error("lock", &self.path.join("lock"), &error)),
         }
     }
 

@@ -138,13 +138,13 @@ impl<'a> Locked<'a> {
         }
         for (set, ip) in ips.iter().enumerate() {
             let before = self.last(set);
+            let failed = |error| io_error("write", &self.store.path.join(last_name(set)), &error);
+            let file = self.open_last(set).map_err(failed)?;
             undo.push(move || match before {
-                Some(ip) => drop(self.set_last(set, ip)),
+                Some(ip) => drop(self.open_last(set).and_then(|file| write_last(&file, ip))),
                 None => drop(unlink(&self.store.folder, last_name(set).as_str())),
             });
-            self.set_last(set, *ip).map_err(|error| {
-                io_error("write", &self.store.path.join(last_name(set)), &error)
-            })?;
+            write_last(&file, *ip).map_err(failed)?;
         }
         undo.commit();
         Ok(())
@@ -186,19 +186,14 @@ impl<'a> Locked<'a> {
         std::str::from_utf8(content).ok()?.trim().parse().ok()
     }
 
-    /// Writes over what is there, and cuts it then: a kill between leaves another hint, at worst.
-    fn set_last(&self, set: usize, ip: IpAddr) -> io::Result<()> {
+    /// Follows no link, since what it leads to would be written over, and does not wait where it is a
+    /// pipe.
+    fn open_last(&self, set: usize) -> io::Result<File> {
         let flags = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
         let name = last_name(set);
-        let file = File::from(openat(
-            &self.store.folder,
-            name.as_str(),
-            flags,
-            file_mode(),
-        )?);
-        let text = ip.to_string();
-        file.write_all_at(text.as_bytes(), 0)?;
-        file.set_len(text.len().try_into().map_err(io::Error::other)?)
+        let file = openat(&self.store.folder, name.as_str(), flags, file_mode())?;
+        Ok(file.into())
     }
 
     fn reserve(&self, attachment: &Attachment, name: &str) -> Result<(), Error> {
@@ -211,6 +206,13 @@ impl<'a> Locked<'a> {
         }
         made.map_err(|error| io_error("write", &self.store.path.join(name), &error))
     }
+}
+
+/// Writes over what is there, and cuts it then: a kill between leaves another hint, at worst.
+fn write_last(file: &File, ip: IpAddr) -> io::Result<()> {
+    let text = ip.to_string();
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len().try_into().map_err(io::Error::other)?)
 }
 
 fn last_name(set: usize) -> String {

@@ -226,6 +226,37 @@ fn a_pipe_in_the_folder_does_not_hang_us() {
     assert!(seen.held.to_release().is_empty());
 }
 
+/// What they lead to is neither read nor written nor waited for, and the error names them.
+#[test]
+fn links_and_pipes_planted_in_the_folder_are_not_followed() {
+    let abc = attachment("abc", "eth0");
+    for name in ["lock", "last_reserved_ip.0", "10.1.0.2", ".by-attachment"] {
+        for target in ["victim", "not-there"] {
+            let (folder, store) = store();
+            let at = |name: &str| folder.path().join(name);
+            fs::write(at("victim"), "precious").unwrap();
+            std::os::unix::fs::symlink(at(target), store.path.join(name)).unwrap();
+            let added = reserve(&store, &abc, &["10.1.0.2"]);
+            if name == ".by-attachment" {
+                added.unwrap();
+            } else {
+                let error = added.unwrap_err();
+                assert_eq!(error.code, code::IO_FAILURE);
+                assert!(error.msg.contains(&format!("/net/{name}: ")), "{error}");
+            }
+            assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+            assert!(!at("not-there").exists(), "{name}");
+            assert!(store.path.join(name).is_symlink(), "{name}");
+        }
+        let (_folder, store) = store();
+        nix::unistd::mkfifo(&store.path.join(name), file_mode()).unwrap();
+        let added = reserve(&store, &abc, &["10.1.0.2"]);
+        // An address that a pipe is named by is nobody's.
+        let harmless = name != "last_reserved_ip.0";
+        assert_eq!(added.is_ok(), harmless, "{name}: {added:?}");
+    }
+}
+
 #[test]
 fn all_or_nothing() {
     let (_folder, store) = store();

@@ -361,6 +361,34 @@ fn a_bad_configuration_is_refused_before_anything_is_made() {
     assert!(!net.store().exists());
 }
 
+/// Out of the range, of the other family, too long, or none.
+#[test]
+fn the_address_given_last_is_a_hint_and_no_more() {
+    let net = Network::new(json!([[{ "subnet": "10.1.0.0/29" }]]));
+    for (round, last) in [
+        "10.1.0.0",
+        "10.1.0.7",
+        "10.9.9.9",
+        "0.0.0.0",
+        "255.255.255.255",
+        "fd00::2",
+        "10.1.0.2.100.200",
+        "10.1.0.2\0\0\0",
+        "",
+        &"1".repeat(100_000),
+    ]
+    .iter()
+    .enumerate()
+    {
+        write(&net.store(), "last_reserved_ip.0", last);
+        let id = format!("c{round}");
+        assert_eq!(net.call("ADD", &id).addresses(), ["10.1.0.2/29"], "{last}");
+        let now = fs::read_to_string(net.store().join("last_reserved_ip.0")).unwrap();
+        assert_eq!(now, "10.1.0.2");
+        net.call("DEL", &id).silent();
+    }
+}
+
 #[test]
 fn junk_in_the_store_disturbs_nothing() {
     let net = Network::new(json!([[{ "subnet": "10.1.0.0/24" }]]));

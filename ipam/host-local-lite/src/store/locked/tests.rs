@@ -134,6 +134,35 @@ fn after_a_kill_in_the_middle_all_is_read() {
     assert_eq!(look(&store, "abc"), ([].into(), true));
 }
 
+/// What another writes is seen, whatever the clock was then and is now.
+#[test]
+fn a_clock_that_jumps_hides_no_change() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let (folder, store) = filled(100);
+    let now = std::time::SystemTime::now();
+    let set = |path: &Path, time| fs::File::open(path).unwrap().set_modified(time).unwrap();
+    let index = folder.path().join(NAME);
+    let times = [now - HOUR, now, now + HOUR, std::time::UNIX_EPOCH];
+    for (round, (of_store, of_index)) in times
+        .into_iter()
+        .flat_map(|time| times.map(|other| (time, other)))
+        .enumerate()
+    {
+        look(&store, "abc");
+        let number = u32::try_from(200 + round).unwrap();
+        let id = format!("late{round}");
+        // Sealed by one clock, then changed by another.
+        set(&index, of_index);
+        set(folder.path(), of_index);
+        by_another(folder.path(), ip(number), &id);
+        // The same time as the seal's only by a clock that is there again: no change is so old.
+        if of_store != of_index || of_store >= now {
+            set(folder.path(), of_store);
+        }
+        assert_eq!(look(&store, &id).0, [ip(number)].into(), "{round}");
+    }
+}
+
 #[test]
 fn a_store_that_is_small_again_loses_its_index() {
     let (folder, store) = filled(70);
