@@ -478,4 +478,8 @@ fn what_the_package_owns_stays() {
     fs::write(&list, format!("{}  bridge-lite\n", "0".repeat(64))).unwrap();
     debian.dpkg(&["--install", text(&package)]);
     assert!(!list.exists());
+    // One that cannot be read keeps no package.
+    fs::write(&list, b"\xff").unwrap();
+    debian.dpkg(&["--remove", "cni-lite"]);
+    assert_eq!(files(&bin), [".cni-lite-installed"]);
 }

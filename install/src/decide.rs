@@ -9,9 +9,11 @@ pub struct Seen {
     pub found: Found,
     /// The list has it.
     pub is_ours: bool,
+    /// It is a file that can be run.
+    pub is_executable: bool,
     /// What is there under the name by which another's would be kept.
     pub backup: Found,
-    /// The list has that: it was kept by an earlier installation.
+    /// That is there, and the list has it: it was kept by an earlier installation.
     pub is_kept: bool,
 }
 
@@ -20,6 +22,8 @@ pub struct Seen {
 pub enum Step {
     /// It is there already, whoever has put it there.
     Leave,
+    /// The same, but it cannot be run.
+    SetMode,
     /// Nothing is there.
     Create,
     /// An earlier one of ours is there.
@@ -36,23 +40,26 @@ pub enum Step {
 pub enum Refusal {
     /// What is there is no file.
     NoFile,
-    /// Another's is there, and something else under the name that it would be kept by.
+    /// Another's is there, and something that we have not kept under the name that it would be kept by.
     BackupTaken,
 }
 
-/// How a file with content `wanted` comes to its place.
+/// How a file with content `wanted`, which `is_program` or is only read, comes to its place.
 ///
 /// # Errors
 /// It cannot without a loss.
-pub fn step(wanted: Sum, seen: &Seen) -> Result<Step, Refusal> {
+pub fn step(wanted: Sum, is_program: bool, seen: &Seen) -> Result<Step, Refusal> {
     match seen.found {
         Found::Other => Err(Refusal::NoFile),
         Found::Nothing => Ok(Step::Create),
-        Found::File(sum) if sum == wanted => Ok(Step::Leave),
+        Found::File(sum) if sum == wanted => match is_program && !seen.is_executable {
+            true => Ok(Step::SetMode),
+            false => Ok(Step::Leave),
+        },
         Found::File(_) if seen.is_ours => Ok(Step::Update),
         found @ (Found::File(_) | Found::Link(_)) => match seen.backup {
             Found::Nothing => Ok(Step::Replace { kept: false }),
-            backup if backup == found => Ok(Step::Replace { kept: true }),
+            backup if backup == found && seen.is_kept => Ok(Step::Replace { kept: true }),
             _ => Err(Refusal::BackupTaken),
         },
     }
@@ -105,6 +112,7 @@ mod tests {
         Seen {
             found,
             is_ours,
+            is_executable: true,
             backup,
             is_kept: backup != Found::Nothing,
         }
@@ -133,7 +141,22 @@ mod tests {
             (Found::Other, false, Found::Nothing, Err(Refusal::NoFile)),
         ] {
             let seen = seen(found, is_ours, backup);
-            assert_eq!(step(Sum::of(NEW), &seen), expected, "{seen:?}");
+            assert_eq!(step(Sum::of(NEW), true, &seen), expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_becomes_one() {
+        for (content, is_program, expected) in [
+            (NEW, true, Step::SetMode),
+            (NEW, false, Step::Leave),
+            (b"old", true, Step::Update),
+        ] {
+            let seen = Seen {
+                is_executable: false,
+                ..seen(file(content), true, Found::Nothing)
+            };
+            assert_eq!(step(Sum::of(NEW), is_program, &seen), Ok(expected));
         }
     }
 
@@ -163,5 +186,11 @@ mod tests {
             ..seen(file(NEW), true, file(b"another's"))
         };
         assert_eq!(fate(&ours), Fate::Remove);
+        let another = Seen {
+            is_kept: false,
+            ..seen(file(b"another's"), false, file(b"another's"))
+        };
+        let taken = Err(Refusal::BackupTaken);
+        assert_eq!(step(Sum::of(NEW), true, &another), taken);
     }
 }

@@ -30,8 +30,7 @@ pub enum Error {
     NoFile(PathBuf),
     /// Another's file would have to be kept under a name that is taken.
     #[error(
-        "{} is another's, and cannot be kept as {}: that is there, and something else; move one of them \
-         away",
+        "{} is another's, and cannot be kept as {}: that is there already; move one of them away",
         path.display(), backup.display()
     )]
     BackupTaken {
@@ -39,6 +38,18 @@ pub enum Error {
         path: PathBuf,
         /// What is taken.
         backup: PathBuf,
+    },
+    /// Nobody can tell what is ours.
+    #[error(
+        "cannot read {}, which lists what was installed: {source}; move it away, and all of that counts as \
+         another's",
+        file.display()
+    )]
+    List {
+        /// The list.
+        file: PathBuf,
+        /// Why it cannot be read.
+        source: io::Error,
     },
     /// What is to be put there was changed meanwhile.
     #[error("{0} has changed while it was copied")]

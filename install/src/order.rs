@@ -101,6 +101,11 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
     let name = name.ok_or_else(|| {
         wrong("runtimes read files named *.conflist, *.conf and *.json alone".to_owned())
     })?;
+    if name.starts_with('.') || name.contains(char::is_control) {
+        return Err(wrong(format!(
+            "{name:?} is no name for a configuration: people would not see it as it is"
+        )));
+    }
     let list = NetworkList::parse(text.clone()).map_err(|error| wrong(error.to_string()))?;
     if let Some(reason) = list.misnamed(file) {
         return Err(wrong(reason.to_owned()));
@@ -177,6 +182,8 @@ mod tests {
         for (file, text, words) in [
             ("10-n.txt", &text[..], "runtimes read files named"),
             ("..", text, "runtimes read files named"),
+            (".10-n.conflist", text, "\".10-n.conflist\" is no name"),
+            ("10\nn.conflist", text, "\"10\\nn.conflist\" is no name"),
             ("10-n.conflist", b"{", "10-n.conflist: "),
             ("10-n.conflist", br#"{"plugins": []}"#, "10-n.conflist: "),
         ] {

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cni::Undo;
+use cni::runtime::read_regular;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -41,13 +42,16 @@ impl Place {
             .collect();
         fs::create_dir_all(path).doing(|| format!("make {}", path.display()))?;
         for folder in missing.into_iter().rev() {
-            let folder = folder.to_owned();
-            undo.push(move || drop(fs::remove_dir(folder)));
+            let made = folder.to_owned();
+            undo.push(move || drop(fs::remove_dir(made)));
+            // Whatever the umask is: not only root looks there.
+            let opened = fs::set_permissions(folder, Permissions::from_mode(0o755));
+            opened.doing(|| format!("make {}", folder.display()))?;
         }
         Place::open(path)
     }
 
-    /// Holds a folder that is there.
+    /// Holds a folder that is there. What one that was killed has left in it goes.
     ///
     /// # Errors
     /// As [`Place::make`].
@@ -62,14 +66,15 @@ impl Place {
                 source: errno.into(),
             },
         })?;
-        let file = path.join(list::NAME);
-        let text = match fs::read_to_string(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text.doing(|| format!("read {}", file.display()))?,
-        };
+        let list = read_list(path)?;
+        for name in list.all_names().into_iter().chain([list::NAME]) {
+            for left in [staged(name), former(name)] {
+                drop(remove_if_there(&path.join(left)));
+            }
+        }
         Ok(Place {
             path: path.to_owned(),
-            list: List::parse(&text),
+            list,
             _lock: lock,
         })
     }
@@ -79,12 +84,16 @@ impl Place {
     /// # Errors
     /// The file system's.
     pub fn look(&self, name: &str) -> Result<Seen> {
-        let found = Found::at(&self.path.join(name))?;
+        let path = self.path.join(name);
+        let found = Found::at(&path)?;
+        let backup = Found::at(&self.path.join(kept(name)))?;
+        let mode = path.metadata().map_or(0, |file| file.permissions().mode());
         Ok(Seen {
             found,
             is_ours: matches!(found, Found::File(sum) if self.list.has(name, sum)),
-            backup: Found::at(&self.path.join(kept(name)))?,
-            is_kept: self.list.names(&kept(name)),
+            is_executable: mode & 0o111 != 0,
+            backup,
+            is_kept: backup != Found::Nothing && self.list.names(&kept(name)),
         })
     }
 
@@ -101,6 +110,19 @@ impl Place {
         let folder = self.path.clone();
         undo.push(move || drop(write_list(&folder, &former)));
         Ok(())
+    }
+}
+
+fn read_list(folder: &Path) -> Result<List> {
+    let file = folder.join(list::NAME);
+    let text = read_regular(&file).and_then(|bytes| {
+        let text = String::from_utf8(bytes);
+        text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
+    });
+    match text {
+        Ok(text) => Ok(List::parse(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(List::default()),
+        Err(source) => Err(Error::List { file, source }),
     }
 }
 
@@ -121,7 +143,7 @@ fn write_list(folder: &Path, list: &List) -> Result<()> {
 /// # Errors
 /// The file system's.
 pub fn stage(folder: &Path, name: &str, content: &Content, mode: u32) -> Result<TempPath> {
-    let name = format!(".{name}.new");
+    let name = staged(name);
     let path = folder.join(&name);
     let write = || -> io::Result<TempPath> {
         // Of one that was killed.
@@ -139,6 +161,16 @@ pub fn stage(folder: &Path, name: &str, content: &Content, mode: u32) -> Result<
         Ok(file.into_temp_path())
     };
     write().doing(|| format!("write {}", path.display()))
+}
+
+/// The name of a new file until it is in its place.
+fn staged(name: &str) -> String {
+    format!(".{name}.new")
+}
+
+/// The name of what was there until all is done, if nobody keeps it.
+pub fn former(name: &str) -> String {
+    format!(".{name}.old")
 }
 
 /// The name under which another's file is kept.

@@ -1,6 +1,7 @@
 //! Puts files in their places, all or none.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use cni::Undo;
@@ -28,6 +29,8 @@ pub struct Put {
 pub enum Done {
     /// It was there already.
     Unchanged,
+    /// The same, but it could not be run.
+    Enabled,
     /// Nothing was there.
     Created,
     /// An earlier one of ours was there.
@@ -65,13 +68,14 @@ pub fn put(items: &[Item]) -> Result<Vec<Put>> {
         items.map(|item| Planned::new(item, place))
     });
     let planned: Vec<Planned> = each.collect::<Result<_>>()?;
+    announce(&mut places, &planned, &mut undo)?;
     let staged: Vec<Option<TempPath>> =
         planned.iter().map(Planned::stage).collect::<Result<_>>()?;
-
-    announce(&mut places, &planned, &mut undo)?;
     for (one, staged) in planned.iter().zip(staged) {
-        if let Some(staged) = staged {
-            one.exchange(staged, &mut undo)?;
+        match staged {
+            Some(staged) => one.exchange(staged, &mut undo)?,
+            None if one.step == Step::SetMode => one.set_mode(&mut undo)?,
+            None => {}
         }
     }
     settle(&mut places, &planned, &mut undo)?;
@@ -83,8 +87,8 @@ pub fn put(items: &[Item]) -> Result<Vec<Put>> {
     Ok(planned.into_iter().map(Planned::told).collect())
 }
 
-/// Lists the new files and what is kept beside the former ones, so that both are known as ours
-/// whatever happens in between.
+/// Lists the new files and what is kept beside the former ones, so that they and what is written beside
+/// them are known as ours whatever happens in between.
 fn announce(places: &mut [Place], planned: &[Planned], undo: &mut Undo) -> Result<()> {
     for place in places {
         let mut list = place.list.clone();
@@ -118,7 +122,8 @@ impl Planned<'_> {
         let sum = item.content.open().and_then(Sum::of_reader);
         let sum = sum.doing(|| format!("read {}", item.content))?;
         let seen = place.look(&item.name)?;
-        let step = decide::step(sum, &seen).map_err(|refusal| match refusal {
+        let is_program = item.mode & 0o111 != 0;
+        let step = decide::step(sum, is_program, &seen).map_err(|refusal| match refusal {
             Refusal::NoFile => Error::NoFile(path.clone()),
             Refusal::BackupTaken => Error::BackupTaken {
                 path: path.clone(),
@@ -135,7 +140,11 @@ impl Planned<'_> {
     }
 
     fn changes(&self, place: &Place) -> bool {
-        self.item.folder == place.path && self.step != Step::Leave
+        self.item.folder == place.path && self.is_written()
+    }
+
+    fn is_written(&self) -> bool {
+        !matches!(self.step, Step::Leave | Step::SetMode)
     }
 
     /// Where another's is kept.
@@ -154,12 +163,12 @@ impl Planned<'_> {
 
     /// Where what was there is until all is done, if nobody keeps it.
     fn former(&self) -> PathBuf {
-        self.item.folder.join(format!(".{}.old", self.item.name))
+        self.item.folder.join(place::former(&self.item.name))
     }
 
     /// The new file beside its place, where one is needed.
     fn stage(&self) -> Result<Option<TempPath>> {
-        if self.step == Step::Leave {
+        if !self.is_written() {
             return Ok(None);
         }
         let Item {
@@ -180,7 +189,7 @@ impl Planned<'_> {
         let path = self.path.clone();
         let doing = || format!("put {} in its place", path.display());
         let saved = match self.step {
-            Step::Leave => return Ok(()),
+            Step::Leave | Step::SetMode => return Ok(()),
             Step::Create => {
                 let put = staged.persist_noclobber(&path);
                 put.map_err(|error| error.error).doing(doing)?;
@@ -203,9 +212,21 @@ impl Planned<'_> {
         Ok(())
     }
 
+    /// Lets the file be run that is there.
+    fn set_mode(&self, undo: &mut Undo) -> Result<()> {
+        let path = self.path.clone();
+        let doing = || format!("make {} executable", path.display());
+        let former = fs::metadata(&path).doing(doing)?.permissions();
+        let mode = Permissions::from_mode(self.item.mode);
+        fs::set_permissions(&path, mode).doing(doing)?;
+        undo.push(move || drop(fs::set_permissions(path, former)));
+        Ok(())
+    }
+
     fn told(self) -> Put {
         let done = match self.step {
             Step::Leave => Done::Unchanged,
+            Step::SetMode => Done::Enabled,
             Step::Create => Done::Created,
             Step::Update => Done::Updated,
             Step::Replace { .. } => Done::Replaced,

@@ -186,10 +186,20 @@ fn nothing_is_kept_over_something_else() {
         assert!(error.to_string().contains(name), "{error}");
     }
     assert_eq!(node.all(), before);
-    // The same once more is as good as kept.
+    // Nor over the same once more, which whoever has put it there would miss after the removal.
     node.another("b.bak", "another's");
-    assert_eq!(node.done(&[("b", "2")]), [Done::Replaced]);
-    node.expect(&[("b", "2"), ("b.bak", "another's")]);
+    let before = node.all();
+    let error = node.put(&[("b", "2")]).unwrap_err();
+    assert!(matches!(error, Error::BackupTaken { .. }), "{error}");
+    assert_eq!(node.all(), before);
+    // What we have kept is good for a second time.
+    fs::remove_file(node.bin().join("b.bak")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(node.done(&[("b", "2")]), [Done::Replaced]);
+        node.expect(&[("b", "2"), ("b.bak", "another's")]);
+        node.another("b", "another's");
+    }
+    node.put(&[("b", "2")]).unwrap();
     node.remove();
     node.expect(&[("b", "another's")]);
 }
@@ -277,6 +287,7 @@ fn what_somebody_removed_comes_back_all_the_same() {
 fn what_was_there_already_is_not_ours() {
     let node = Node::new();
     node.another("a", "1");
+    fs::set_permissions(node.bin().join("a"), Permissions::from_mode(0o755)).unwrap();
     assert_eq!(node.done(&[("a", "1"), ("b", "2")])[0], Done::Unchanged);
     node.remove();
     node.expect(&[("a", "1")]);

@@ -134,7 +134,8 @@ fn of_install(error: Error) -> Failure {
 pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
     let mut removed = Vec::new();
     let mut failed = Vec::new();
-    for folder in [&asked.folders.bin_dir, &asked.folders.conf_dir] {
+    let Folders { bin_dir, conf_dir } = &asked.folders;
+    for folder in [bin_dir, conf_dir] {
         match install::remove(folder) {
             Ok(all) => all.into_iter().for_each(|one| match one {
                 Ok(one) => removed.push(one),
@@ -143,7 +144,12 @@ pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
             Err(error) => failed.push(error),
         }
     }
-    asked.output.say(&removed_answer(&removed))?;
+    let mut answer = removed_answer(&removed);
+    if removed.is_empty() && failed.is_empty() {
+        let (bin_dir, conf_dir) = (bin_dir.display(), conf_dir.display());
+        answer.text = format!("nothing is listed as installed in {bin_dir} and {conf_dir}");
+    }
+    asked.output.say(&answer)?;
     for error in &failed {
         eprintln!("podnet: {error}");
     }
@@ -156,6 +162,7 @@ pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
 fn put_answer(put: &[Put]) -> Answer {
     let words = |done: Done| match done {
         Done::Unchanged => ("unchanged", "unchanged"),
+        Done::Enabled => ("enabled", "made executable"),
         Done::Created => ("installed", "installed"),
         Done::Updated => ("updated", "updated"),
         Done::Replaced => ("replaced", "replaced another's"),

@@ -1,0 +1,253 @@
+//! `podnet install` and `podnet uninstall` where something is not as it should be.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tests::{Answer, binary_folder};
+
+const INSTALLED: &str = ".cni-lite-installed";
+const PLUGINS: [&str; 5] = ["bandwidth", "bridge", "host-local", "loopback", "portmap"];
+const CONFLIST: &str = include_str!("../conf/10-k8nd.conflist");
+/// In bytes: what takes a while to be written.
+const LARGE: usize = 64 << 20;
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Folders of a node, and one with small files that stand for the plugins.
+struct Node(TempDir);
+
+impl Node {
+    fn new() -> Node {
+        let node = Node(tempfile::tempdir().unwrap());
+        fs::create_dir_all(node.path("built")).unwrap();
+        for plugin in PLUGINS {
+            fs::write(node.path(&format!("built/{plugin}-lite")), plugin).unwrap();
+        }
+        node
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn bin(&self, name: &str) -> PathBuf {
+        self.path("root/bin").join(name)
+    }
+
+    /// podnet with the node's folders.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut podnet = Command::new(binary_folder().join("podnet"));
+        podnet
+            .args(words)
+            .arg("--bin-dir")
+            .arg(self.path("root/bin"));
+        podnet.arg("--conf-dir").arg(self.path("root/conf"));
+        if words[0] == "install" {
+            podnet.arg("--from").arg(self.path("built"));
+        }
+        podnet
+    }
+
+    fn podnet(&self, words: &[&str]) -> Answer {
+        self.command(words).output().unwrap().into()
+    }
+
+    #[track_caller]
+    fn expect(&self, words: &[&str], lines: &[&str]) -> Answer {
+        let answer = self.podnet(words);
+        assert_eq!(
+            (answer.status, answer.stderr.as_str()),
+            (0, ""),
+            "{answer:?}"
+        );
+        for line in lines {
+            assert!(
+                answer.stdout.lines().any(|said| said == *line),
+                "{line}: {answer:?}"
+            );
+        }
+        answer
+    }
+
+    /// All names in the folder of plugins.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path("root/bin")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+/// Also where it has only begun to write, and what it wrote will be asked for by nobody again.
+#[test]
+fn what_one_that_was_killed_has_left_goes() {
+    let node = Node::new();
+    fs::create_dir_all(node.path("root/bin")).unwrap();
+    fs::write(node.bin(".another.new"), "").unwrap();
+    fs::write(node.path("built/portmap-lite"), vec![0; LARGE]).unwrap();
+    for next in ["install", "uninstall"] {
+        let mut installs = node.command(&["install", "--standard-names"]);
+        let mut installs = installs.stdout(Stdio::null()).spawn().unwrap();
+        let end = Instant::now() + LIMIT;
+        while !node.bin(".portmap.new").exists() && Instant::now() < end {}
+        installs.kill().unwrap();
+        installs.wait().unwrap();
+        assert!(node.bin(".portmap.new").exists(), "{:?}", node.names());
+        node.expect(&[next], &[]);
+        let hidden = |name: &String| name.starts_with('.') && name != INSTALLED;
+        let mut names = node.names();
+        names.retain(hidden);
+        assert_eq!(names, [".another.new"], "{next}");
+        node.expect(&["uninstall"], &[]);
+        assert_eq!(node.names(), [".another.new"], "{next}");
+    }
+}
+
+#[test]
+fn a_list_that_cannot_be_read_says_what_to_do() {
+    let node = Node::new();
+    node.expect(&["install"], &[]);
+    let list = node.bin(INSTALLED);
+    let names = node.names();
+    fs::write(&list, b"\xff\xfe").unwrap();
+    let refuses = |what: &str| {
+        for command in ["install", "uninstall"] {
+            let answer = node.podnet(&[command]);
+            assert_eq!(
+                (answer.status, answer.stdout.as_str()),
+                (1, ""),
+                "{answer:?}"
+            );
+            let said = format!(
+                "podnet: cannot read {}, which lists what was installed: {what}; move it away, and all of \
+                 that counts as another's\n",
+                list.display()
+            );
+            assert_eq!(answer.stderr, said);
+            assert_eq!(node.names(), names);
+        }
+    };
+    refuses("it is no text");
+    fs::remove_file(&list).unwrap();
+    fs::create_dir(&list).unwrap();
+    refuses("it is no regular file");
+    // As it says.
+    fs::remove_dir(&list).unwrap();
+    let unchanged = format!("unchanged {}", node.bin("bridge-lite").display());
+    node.expect(&["install"], &[&unchanged]);
+}
+
+#[test]
+fn without_a_list_that_is_said() {
+    let node = Node::new();
+    let (bin, conf) = (node.path("root/bin"), node.path("root/conf"));
+    let said = format!(
+        "nothing is listed as installed in {} and {}",
+        bin.display(),
+        conf.display()
+    );
+    node.expect(&["uninstall"], &[&said]);
+    node.expect(&["install"], &[]);
+    let gone = node.expect(&["uninstall"], &[]);
+    assert!(!gone.stdout.contains("nothing is listed"), "{gone:?}");
+    node.expect(&["uninstall"], &[&said]);
+}
+
+#[test]
+fn names_that_are_none_for_a_configuration() {
+    let node = Node::new();
+    for name in [".hidden.conflist", "10\n.conflist", "10-\u{7f}.conflist"] {
+        let file = node.path(name);
+        fs::write(&file, CONFLIST).unwrap();
+        let answer = node.podnet(&["install", "--conf", file.to_str().unwrap()]);
+        assert_eq!(answer.status, 2, "{answer:?}");
+        let said = format!("{name:?} is no name for a configuration");
+        assert!(answer.stderr.contains(&said), "{answer:?}");
+        assert!(!node.path("root").exists());
+    }
+}
+
+#[test]
+fn a_right_file_that_cannot_be_run_becomes_one_that_can() {
+    let node = Node::new();
+    node.expect(&["install", "--standard-names"], &[]);
+    let bridge = node.bin("bridge");
+    fs::set_permissions(&bridge, Permissions::from_mode(0o640)).unwrap();
+    let said = format!("made executable {}", bridge.display());
+    node.expect(&["install", "--standard-names"], &[&said]);
+    assert_eq!(mode(&bridge), 0o755);
+    // What fails later leaves it as it was.
+    fs::set_permissions(&bridge, Permissions::from_mode(0o640)).unwrap();
+    fs::write(node.path("built/host-local-lite"), "second").unwrap();
+    fs::create_dir(node.bin(".host-local-lite.new")).unwrap();
+    assert_eq!(node.podnet(&["install", "--standard-names"]).status, 1);
+    assert_eq!(mode(&bridge), 0o640);
+    fs::remove_dir(node.bin(".host-local-lite.new")).unwrap();
+    // Another's is run as well, and stays another's.
+    node.expect(&["uninstall"], &[]);
+    fs::write(&bridge, "bridge").unwrap();
+    let enabled = node.expect(&["install", "--standard-names", "--output", "json"], &[]);
+    let files = enabled.json["files"].as_array().unwrap();
+    let of_bridge = files
+        .iter()
+        .find(|file| file["path"] == *bridge.to_str().unwrap());
+    assert_eq!(of_bridge.unwrap()["done"], "enabled");
+    node.expect(&["uninstall"], &[]);
+    assert_eq!(node.names(), ["bridge"]);
+}
+
+#[test]
+fn folders_are_for_all_to_look_into() {
+    let node = Node::new();
+    let file = node.path("10-n.conflist");
+    fs::write(&file, CONFLIST).unwrap();
+    let folder = |name: &str| node.path(name).display().to_string();
+    let installed = Command::new("sh")
+        .args(["-c", "umask 077; exec \"$@\"", "sh"])
+        .arg(binary_folder().join("podnet"))
+        .args(["install", "--from", &folder("built")])
+        .args([
+            "--bin-dir",
+            &folder("root/bin"),
+            "--conf-dir",
+            &folder("root/conf"),
+        ])
+        .arg("--conf")
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(installed.status.success(), "{installed:?}");
+    for folder in ["root", "root/bin", "root/conf"] {
+        assert_eq!(mode(&node.path(folder)), 0o755, "{folder}");
+    }
+    assert_eq!(mode(&node.bin("bridge-lite")), 0o755);
+    assert_eq!(mode(&node.path("root/conf/10-n.conflist")), 0o644);
+}
+
+/// It would go with `uninstall`.
+#[test]
+fn a_backup_of_another_s_making_is_not_used() {
+    let node = Node::new();
+    fs::create_dir_all(node.path("root/bin")).unwrap();
+    for name in ["bridge", "bridge.bak"] {
+        fs::write(node.bin(name), "another's").unwrap();
+    }
+    let answer = node.podnet(&["install", "--standard-names"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let said = "bridge.bak: that is there already; move one of them away";
+    assert!(answer.stderr.contains(said), "{answer:?}");
+    assert_eq!(node.names(), ["bridge", "bridge.bak"]);
+}
