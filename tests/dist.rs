@@ -293,6 +293,7 @@ fn what_is_in_the_package() {
     ] {
         assert!(all.iter().any(|have| have == file), "{file}");
     }
+    expect_links(folder.path(), &all);
     let outside = |file: &&String| {
         !["DEBIAN/", "opt/cni/bin/", "usr/bin/", "usr/share/"]
             .iter()
@@ -309,6 +310,30 @@ fn what_is_in_the_package() {
         "{log}"
     );
     assert!(log.contains("  Tue, 14 Nov 2023 22:13:20 +0000\n"), "{log}");
+}
+
+/// That no link of a page leads out of the package, and that those into it are links still.
+#[track_caller]
+fn expect_links(folder: &Path, all: &[String]) {
+    let mut targets = Vec::new();
+    for page in all.iter().filter(|file| file.ends_with(".md")) {
+        let text = fs::read_to_string(folder.join(page)).unwrap();
+        for link in text.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap();
+            if !target.contains("://") {
+                let file = folder.join(page).with_file_name(target);
+                assert!(target.is_empty() || file.exists(), "{page}: {target}");
+                targets.push(target.to_owned());
+            }
+        }
+    }
+    for target in [
+        "docs/install.md",
+        "../README.md",
+        "../examples/10-k8nd-lite.conflist",
+    ] {
+        assert!(targets.iter().any(|have| have == target), "{target}");
+    }
 }
 
 /// A root that dpkg installs into, with the scripts of packages run outside of it.
