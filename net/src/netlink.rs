@@ -1,26 +1,26 @@
 //! The transport: sockets, requests and their answers, events.
 //!
-//! Messages travel through `netlink-proto` undecoded, as [`Packet`]s. So one connection type serves
-//! both families (route and netfilter), and an answer that cannot be decoded is an error here
-//! instead of a request that is never answered.
+//! Answers are taken apart as [`Packet`]s, undecoded. So one socket type serves both families (route
+//! and netfilter), and one object that cannot be decoded hides no other. A request is answered within
+//! its send: nothing is gained by waiting for several at a time, and a plain blocking socket costs
+//! the least.
 
+use std::cell::Cell;
 use std::fmt::{Arguments, Debug};
 use std::io;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use netlink_packet_core::{
     ErrorMessage, NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_ECHO,
-    NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable, NlasIterator,
+    NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload, NetlinkSerializable, NlasIterator,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{AsyncSocket, SocketAddr};
+use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::TimeVal;
 use rtnetlink::MulticastGroup;
-use rtnetlink::proto::{ConnectionHandle, new_connection};
-use tokio::runtime::Runtime;
-use tokio::task::AbortHandle;
 
 use crate::{Error, Netns, Result};
 
@@ -37,8 +37,12 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 /// Length of `struct nlmsghdr`.
 const NLMSGHDR_LEN: usize = 16;
 
+/// The kernel fills what it is given, up to 32 KiB (`NETLINK_RECV_SIZE` of its netlink code); one
+/// object alone may be larger.
+const RECEIVE_SIZE: usize = 64 * 1024;
+
 /// One route socket. It stays in the namespace that it was opened in, wherever its thread goes.
-/// Not for use within an async task: it drives a runtime of its own.
+/// It blocks: not for use within an async task.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -111,30 +115,25 @@ impl Netlink {
             return Ok(Some(found));
         }
         let started = Instant::now();
-        let runtime = &self.socket.runtime;
-        let mut events = self.netns.enter(|| Events::open(runtime, group))??;
+        let events = self.netns.enter(|| Events::open(group))??;
         // Looking again comes after the socket is open: nothing can happen unseen in between.
         loop {
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
-            let left = deadline.saturating_sub(started.elapsed());
-            let event = events.next(&concerns);
-            if runtime
-                .block_on(async { tokio::time::timeout(left, event).await })
-                .is_err()
-            {
+            let left = || deadline.saturating_sub(started.elapsed());
+            if !events.next(&concerns, left)? {
                 return look();
             }
         }
     }
 }
 
-/// A netlink socket of either family, with the runtime that drives it.
+/// A netlink socket of either family.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    runtime: Runtime,
-    handle: ConnectionHandle<Packet>,
+    socket: netlink_sys::Socket,
+    sequence: Cell<u32>,
 }
 
 impl Socket {
@@ -147,23 +146,16 @@ impl Socket {
     }
 
     fn try_open(protocol: isize) -> io::Result<Socket> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let guard = runtime.enter();
-        let (mut connection, handle, _) = new_connection(protocol)?;
-        drop(guard);
-        connection.set_forward_ack(true);
-        connection.set_forward_done(true);
-        let socket = connection.socket_mut().socket_mut();
+        let socket = netlink_sys::Socket::new(protocol)?;
+        limit_receive(&socket, ANSWER_LIMIT)?;
         // Each of them only adds: older kernels, which lack one, are understood as well.
         let _ = socket.set_ext_ack(true);
         let _ = socket.set_cap_ack(true);
         if protocol == NETLINK_ROUTE {
             let _ = socket.set_netlink_get_strict_chk(true);
         }
-        runtime.spawn(connection);
-        Ok(Socket { runtime, handle })
+        let sequence = Cell::new(0);
+        Ok(Socket { socket, sequence })
     }
 
     /// Asks for a change and waits until it is made or refused.
@@ -224,45 +216,107 @@ impl Socket {
         message: &impl NetlinkSerializable,
         flags: u16,
         doing: Arguments,
-        each: impl FnMut(&NetlinkHeader, Packet) -> Result<()>,
-    ) -> Result<bool> {
-        let mut header = NetlinkHeader::default();
-        header.flags = flags | NLM_F_REQUEST;
-        let payload = NetlinkPayload::InnerMessage(Packet::of(message));
-        let request = NetlinkMessage::new(header, payload);
-        self.runtime.block_on(self.answer(request, doing, each))
-    }
-
-    async fn answer(
-        &self,
-        request: NetlinkMessage<Packet>,
-        doing: Arguments<'_>,
         mut each: impl FnMut(&NetlinkHeader, Packet) -> Result<()>,
     ) -> Result<bool> {
-        let lost = || Error::Protocol(format!("{doing}: no answer from the kernel"));
-        let mut answers = self
-            .handle
-            .request(request, SocketAddr::new(0, 0))
-            .map_err(|_| lost())?;
+        let sequence = self.send(message, flags, doing)?;
         let mut interrupted = false;
+        let mut buffer = Vec::with_capacity(RECEIVE_SIZE);
         loop {
-            let next = tokio::time::timeout(ANSWER_LIMIT, answers.next()).await;
-            let (header, payload) = next.ok().flatten().ok_or_else(lost)?.into_parts();
-            interrupted |= header.flags & NLM_F_DUMP_INTR != 0;
-            match payload {
-                NetlinkPayload::InnerMessage(packet) => each(&header, packet)?,
-                NetlinkPayload::Error(answer) => {
-                    let text = || refusal_text(header.flags, &answer);
-                    return refusal(answer.raw_code(), text, doing).map(|()| interrupted);
+            self.receive(&mut buffer, doing)?;
+            for answer in messages(&buffer) {
+                let (header, payload) = answer.into_parts();
+                // Of a request that was given up the answer may come late.
+                if header.sequence_number != sequence {
+                    continue;
                 }
-                NetlinkPayload::Done(done) => {
-                    let text = || attribute_text(&done.extended_ack);
-                    return refusal(done.code, text, doing).map(|()| interrupted);
+                interrupted |= header.flags & NLM_F_DUMP_INTR != 0;
+                match payload {
+                    NetlinkPayload::InnerMessage(packet) => each(&header, packet)?,
+                    NetlinkPayload::Error(answer) => {
+                        let text = || refusal_text(header.flags, &answer);
+                        return refusal(answer.raw_code(), text, doing).map(|()| interrupted);
+                    }
+                    NetlinkPayload::Done(done) => {
+                        let text = || attribute_text(&done.extended_ack);
+                        return refusal(done.code, text, doing).map(|()| interrupted);
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
     }
+
+    /// Sends a request; the number that its answer will bear.
+    fn send(
+        &self,
+        message: &impl NetlinkSerializable,
+        flags: u16,
+        doing: Arguments,
+    ) -> Result<u32> {
+        let sequence = self.sequence.get().wrapping_add(1);
+        self.sequence.set(sequence);
+        let mut header = NetlinkHeader::default();
+        header.flags = flags | NLM_F_REQUEST;
+        header.sequence_number = sequence;
+        let payload = NetlinkPayload::InnerMessage(Packet::of(message));
+        let mut request = NetlinkMessage::new(header, payload);
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        let sent = self.socket.send(&bytes, 0);
+        sent.map(|_| sequence).map_err(|source| Error::Io {
+            doing: doing.to_string(),
+            source,
+        })
+    }
+
+    /// Waits for the next part of an answer.
+    fn receive(&self, buffer: &mut Vec<u8>, doing: Arguments) -> Result<()> {
+        match receive(&self.socket, buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Protocol(
+                format!("{doing}: no answer from the kernel"),
+            )),
+            received => received.map_err(|source| Error::Io {
+                doing: doing.to_string(),
+                source,
+            }),
+        }
+    }
+}
+
+/// How long a receive waits; zero would be for ever.
+fn limit_receive(socket: &netlink_sys::Socket, limit: Duration) -> io::Result<()> {
+    let limit = limit.max(Duration::from_millis(1));
+    let limit = TimeVal::new(
+        limit.as_secs().try_into().unwrap_or(i64::MAX),
+        limit.subsec_micros().into(),
+    );
+    Ok(setsockopt(socket, sockopt::ReceiveTimeout, &limit)?)
+}
+
+/// The kernel's next datagram.
+fn receive(socket: &netlink_sys::Socket, buffer: &mut Vec<u8>) -> io::Result<()> {
+    loop {
+        buffer.clear();
+        match socket.recv(buffer, 0) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => return received.map(drop),
+        }
+    }
+}
+
+/// The messages of a datagram.
+fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<Packet>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let length = NetlinkBuffer::new_checked(rest).ok()?.length();
+        let length = usize::try_from(length).ok()?;
+        let message = NetlinkMessage::deserialize(rest.get(..length)?).ok();
+        rest = rest
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
+        message
+    })
 }
 
 /// Repeats a list for as long as changes interrupt it, but not forever.
@@ -321,54 +375,61 @@ fn attribute_text(attributes: &[u8]) -> String {
 
 /// A socket that hears of changes.
 struct Events {
-    messages: futures_channel::mpsc::UnboundedReceiver<(NetlinkMessage<Packet>, SocketAddr)>,
-    connection: AbortHandle,
+    socket: netlink_sys::Socket,
 }
 
 impl Events {
     /// Opens one for a group of events in the calling thread's namespace.
-    fn open(runtime: &Runtime, group: MulticastGroup) -> Result<Events> {
+    fn open(group: MulticastGroup) -> Result<Events> {
         let open = || {
-            let guard = runtime.enter();
-            let (mut connection, _, messages) = new_connection(NETLINK_ROUTE)?;
-            drop(guard);
-            let socket = connection.socket_mut().socket_mut();
+            let mut socket = netlink_sys::Socket::new(NETLINK_ROUTE)?;
             // A socket without an address hears nothing.
             socket.bind_auto()?;
             socket.add_membership(group as u32)?;
-            let connection = runtime.spawn(connection).abort_handle();
-            Ok(Events {
-                messages,
-                connection,
-            })
+            Ok(Events { socket })
         };
-        open().map_err(|source| Error::Io {
-            doing: "listen to netlink events".to_owned(),
-            source,
-        })
+        open().map_err(listening)
     }
 
     /// Waits for an event that concerns the matter, or of which that cannot be said (one that was
-    /// lost, or that cannot be decoded).
-    async fn next(&mut self, concerns: impl Fn(&RouteNetlinkMessage) -> bool) {
-        while let Some((message, _)) = self.messages.next().await {
+    /// lost, or that cannot be decoded); false where no time is `left` before one came.
+    fn next(
+        &self,
+        concerns: impl Fn(&RouteNetlinkMessage) -> bool,
+        left: impl Fn() -> Duration,
+    ) -> Result<bool> {
+        let is_one = |message: NetlinkMessage<Packet>| {
             let (header, payload) = message.into_parts();
             let NetlinkPayload::InnerMessage(packet) = payload else {
-                return;
+                return true;
             };
-            match RouteNetlinkMessage::deserialize(&header, &packet.body) {
-                Ok(event) if !concerns(&event) => {}
-                _ => return,
+            let event = RouteNetlinkMessage::deserialize(&header, &packet.body);
+            event.as_ref().map_or(true, &concerns)
+        };
+        let mut buffer = Vec::with_capacity(RECEIVE_SIZE);
+        loop {
+            let left = left();
+            if left.is_zero() {
+                return Ok(false);
+            }
+            limit_receive(&self.socket, left).map_err(listening)?;
+            match receive(&self.socket, &mut buffer) {
+                Ok(()) if messages(&buffer).any(is_one) => return Ok(true),
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                    return Ok(true);
+                }
+                Err(error) => return Err(listening(error)),
             }
         }
-        // The socket is broken: only the deadline is left to end the wait.
-        std::future::pending().await
     }
 }
 
-impl Drop for Events {
-    fn drop(&mut self) {
-        self.connection.abort();
+fn listening(source: io::Error) -> Error {
+    Error::Io {
+        doing: "listen to netlink events".to_owned(),
+        source,
     }
 }
 
