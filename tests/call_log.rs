@@ -101,7 +101,7 @@ fn a_line_for_each_verb_about_an_attachment() {
             ("host-local ADD", "read lock choose reserve answer"),
             (
                 "bridge ADD",
-                "read look ipam bridge veth sysctls pod masquerade port result answer",
+                "read look ipam bridge veth masquerade sysctls pod port result answer",
             ),
             ("portmap ADD", "read look rules localnet conntrack answer"),
             ("bandwidth ADD", "read look egress ingress answer"),

@@ -214,13 +214,14 @@ fn add_at_its_turning_points() {
         pod.namespace.remove().unwrap();
     }
 
-    let restore = |text: &str| format!("case $0 in *-restore) {text};; esac; exec $real \"$@\"");
+    // The programs may be started before there is anything for them to do.
+    let restore = |text: &str| {
+        let script = format!("lines=$(cat); {text}; kill -9 $PPID; exit 1");
+        format!("case $0 in *-restore) {script};; esac; exec $real \"$@\"")
+    };
     for (case, script) in [
-        ("before-rules", restore("kill -9 $PPID; exit 1")),
-        (
-            "after-rules",
-            restore("$real \"$@\"; kill -9 $PPID; exit 1"),
-        ),
+        ("before-rules", restore(":")),
+        ("after-rules", restore("echo \"$lines\" | $real \"$@\"")),
     ] {
         let tools = replace_iptables(&node.folder().join(case), &script);
         let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());

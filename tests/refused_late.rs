@@ -188,13 +188,16 @@ fn a_port_that_does_not_come_up() {
     let Some(world) = World::new("late-port") else {
         return;
     };
-    let down = "nsenter --net=$CNI_NETNS ip link set eth0 down";
-    let up =
-        "(sleep 1; nsenter --net=$CNI_NETNS ip link set eth0 up) > /dev/null 2>&1 < /dev/null &";
+    let link = "nsenter --net=$CNI_NETNS ip link";
+    // The rules are made while the interface is.
+    let down = format!("until {link} show eth0 up | grep -q .; do :; done; {link} set eth0 down");
+    let up = format!("(sleep 1; {link} set eth0 up) > /dev/null 2>&1 < /dev/null &");
     let config = &world.configs()[0];
     for (case, comes_up) in [("late", true), ("never", false)] {
-        let then = if comes_up { up } else { "" };
-        let script = format!("case $0 in *-restore) {down}\n{then} ;; esac\nexec $real \"$@\"");
+        let then = if comes_up { up.as_str() } else { "" };
+        let making = format!("case $lines in *-N*) {down}\n{then} ;; esac");
+        let restore = format!("lines=$(cat)\n{making}\necho \"$lines\" | $real \"$@\"\nexit");
+        let script = format!("case $0 in *-restore) {restore} ;; esac\nexec $real \"$@\"");
         let folder = replace_iptables(&world.node.folder().join(case), &script);
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
         let pod = world.node.pod(case);

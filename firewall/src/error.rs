@@ -21,7 +21,7 @@ pub enum Error {
         /// The lines that it was given, as one, shortened; empty where there were none.
         batch: String,
         /// Exit status; -1 where a signal ended it.
-        status: i64,
+        status: i32,
         /// What it said, in one line.
         stderr: String,
     },
@@ -102,7 +102,7 @@ impl Error {
     /// Where iptables did not understand what it was given: of which family it was.
     pub fn of_parameters(&self) -> Option<Family> {
         /// `PARAMETER_PROBLEM` of iptables' xtables.h.
-        const PARAMETER_PROBLEM: i64 = 2;
+        const PARAMETER_PROBLEM: i32 = 2;
         match self {
             Error::Refused { family, status, .. } if *status == PARAMETER_PROBLEM => Some(*family),
             _ => None,

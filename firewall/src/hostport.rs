@@ -13,7 +13,7 @@ use crate::iptables::Tool;
 use crate::names;
 use crate::nft;
 use crate::rule::{Family, Rule};
-use crate::verbs::{self, Leftover};
+use crate::verbs::{self, Adding, Leftover, Tools};
 use crate::{Backend, Error, Owner, Result};
 
 pub(crate) use rules::{DNAT as ENTRIES, KINDS, read, target};
@@ -180,19 +180,29 @@ pub fn preflight(backend: Backend, ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Makes the rules of the attachment's ports. What it had before is replaced, by whichever backend it
-/// was made. On an error nothing new is left but what all attachments share.
+/// Begins to make the rules of the attachment's ports, as [`crate::masquerade::Ready::begin`] does. On an
+/// error nothing new is left but what all attachments share.
 ///
 /// # Errors
 /// The tool's, or the kernel's.
-pub fn add(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<()> {
+pub fn begin(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<Adding> {
     let chain = names::chain(rules::PREFIX, owner);
     if backend == Backend::Nftables {
         verbs::forget(&chain)?;
-        return nft::add_ports(owner, ports);
+        return nft::add_ports(owner, ports).map(|()| Adding::done());
     }
     nft::forget_ports(owner)?;
-    verbs::add(&chain, |family| rules::rules(&chain, owner, ports, family))
+    verbs::begin(Tools::find(), &chain, |family| {
+        rules::rules(&chain, owner, ports, family)
+    })
+}
+
+/// Makes the rules at once.
+///
+/// # Errors
+/// As [`begin`].
+pub fn add(backend: Backend, owner: Owner, ports: &HostPorts) -> Result<()> {
+    begin(backend, owner, ports)?.finish()
 }
 
 /// Removes whatever rules the attachment has, of both families, by whichever backend and variant of

@@ -1,12 +1,16 @@
 //! The programs: finding them, reading the table `nat`, and restoring batches of lines into it.
 
+mod call;
+
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use self::call::Call;
+pub use self::call::Restoring;
 use crate::deadline::Deadline;
-use crate::process::{self, End, Limits, Output};
+use crate::process::Output;
 use crate::rule::{Family, Listing, Rule};
 use crate::{Error, Result};
 
@@ -21,14 +25,8 @@ const BACKOFF: [Duration; 6] = [
     Duration::from_millis(200),
 ];
 
-/// What a listing may have, in bytes: 60,000 ports have some 30 MB.
-const MAX_STDOUT: usize = 256 * 1024 * 1024;
-
-/// What the programs of the legacy variant lock; those of the nft variant take no lock.
-const XTABLES_LOCK: &str = "/run/xtables.lock";
-
 /// `RESOURCE_PROBLEM` of iptables' xtables.h.
-const TRY_AGAIN: i64 = 4;
+const TRY_AGAIN: i32 = 4;
 
 /// Which of the kernel's two tables named `nat` a program speaks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +51,10 @@ pub struct Tool {
     is_nft: bool,
     /// Whether `-C` can be believed.
     pub tests: bool,
-    deadline: Deadline,
+    /// What all its programs together may take.
+    pub deadline: Deadline,
+    /// A restorer that waits for its lines.
+    ready: RefCell<Option<Call>>,
 }
 
 impl Tool {
@@ -94,6 +95,7 @@ impl Tool {
             is_nft,
             tests: family == Family::V4 || is_nft,
             deadline,
+            ready: RefCell::new(None),
         })
     }
 
@@ -110,7 +112,7 @@ impl Tool {
     /// # Errors
     /// The program's.
     pub fn print(&self, table: &str) -> Result<String> {
-        let output = self.run(&self.reader, &["-t", table, "-S"], &[])?;
+        let output = self.read(&["-t", table, "-S"])?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -124,7 +126,7 @@ impl Tool {
     /// # Errors
     /// The program cannot be run, or does not end.
     pub fn has_chain(&self, chain: &str) -> Result<bool> {
-        accepts(self.run(&self.reader, &["-t", "nat", "-S", chain], &[]))
+        accepts(self.read(&["-t", "nat", "-S", chain]))
     }
 
     /// The path of the program that reads.
@@ -143,54 +145,37 @@ impl Tool {
     /// # Errors
     /// The program's, with the lines.
     pub fn restore(&self, batch: &[String]) -> Result<()> {
-        self.run(&self.restorer, &["--noflush"], batch).map(drop)
+        self.begin(batch)?.end()
     }
 
-    /// Runs a program, which waits for its lock, as long as the deadline lets it.
-    fn run(&self, program: &Path, arguments: &[&str], batch: &[String]) -> Result<Output> {
-        let name = || program.display().to_string();
-        let limit = self.deadline.for_program();
-        // At least a second: by 0, older ones wait without end.
-        let wait = self.deadline.for_locks().as_secs().max(1);
-        let start = Instant::now();
-        let mut command = Command::new(program);
-        command.args(arguments).args(["-w", &wait.to_string()]);
-        let input = format!("*nat\n{}\nCOMMIT\n", batch.join("\n"));
-        let limits = Limits {
-            time: limit,
-            stdout: MAX_STDOUT,
+    /// Begins to do as [`Tool::restore`] does.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    pub fn begin(&self, batch: &[String]) -> Result<Restoring> {
+        let mut call = match self.ready.take() {
+            Some(call) => call,
+            None => self.start_restorer()?,
         };
-        let end = process::run(&mut command, input.into(), limits).map_err(|source| Error::Io {
-            command: name(),
-            source,
-        })?;
-        let output = match end {
-            End::Ended(output) => output,
-            End::TimedOut => {
-                let program = name();
-                return Err(Error::TimedOut { program, limit });
-            }
-            End::TooMuch => {
-                let (program, limit) = (name(), MAX_STDOUT);
-                return Err(Error::TooMuch { program, limit });
-            }
-        };
-        if output.status.success() {
-            return Ok(output);
-        }
-        let status = output.status.code().unwrap_or(-1);
-        // The legacy variant's, having waited for its lock as long as it was told to.
-        if status == TRY_AGAIN && !self.is_nft && start.elapsed().as_secs() >= wait {
-            let lock = XTABLES_LOCK.to_owned();
-            return Err(Error::Busy { lock });
-        }
-        Err(Error::Refused {
-            program: name(),
-            family: self.family,
-            batch: shorten(&batch.join("; ")),
-            status,
-            stderr: one_line(&String::from_utf8_lossy(&output.stderr)),
-        })
+        call.feed(batch, self.deadline);
+        Ok(Restoring(call))
+    }
+
+    /// Starts the program that the first batch will need: until then it can read its libraries.
+    pub fn warm_up(&self) {
+        // What is wrong with it the batch will say.
+        self.ready.replace(self.start_restorer().ok());
+    }
+
+    fn start_restorer(&self) -> Result<Call> {
+        Call::start(self, &self.restorer, &["--noflush"])
+    }
+
+    /// Runs the program that reads to its end.
+    fn read(&self, arguments: &[&str]) -> Result<Output> {
+        let mut call = Call::start(self, &self.reader, arguments)?;
+        call.feed(&[], self.deadline);
+        call.end()
     }
 
     /// Whether the rule is there, asked of the program itself.
@@ -236,7 +221,7 @@ impl Tool {
 }
 
 /// The program's plain name.
-fn plain(family: Family) -> &'static str {
+pub fn plain(family: Family) -> &'static str {
     match family {
         Family::V4 => "iptables",
         Family::V6 => "ip6tables",
@@ -278,21 +263,6 @@ fn accepts<T>(asked: Result<T>) -> Result<bool> {
         Err(Error::Refused { .. }) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// The lines that say something, as one.
-fn one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("; ")
-}
-
-/// A thousand ports make no readable message.
-fn shorten(text: &str) -> String {
-    const MAX: usize = 300;
-    if text.chars().count() <= MAX {
-        return text.to_owned();
-    }
-    text.chars().take(MAX).chain(" …".chars()).collect()
 }
 
 #[cfg(test)]
@@ -340,6 +310,7 @@ mod tests {
             is_nft: false,
             tests: true,
             deadline: Deadline::after(Duration::ZERO, Duration::ZERO),
+            ready: RefCell::new(None),
         }
     }
 
@@ -390,20 +361,5 @@ mod tests {
         }
         let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
         assert_eq!(calls, "-t nat -S -w 1\n--noflush -w 1\n");
-    }
-
-    #[test]
-    fn what_a_program_said_becomes_one_line() {
-        assert_eq!(
-            one_line("\nunknown option\n  line: 9 \n\n"),
-            "unknown option; line: 9"
-        );
-        assert_eq!(one_line(""), "");
-    }
-
-    #[test]
-    fn a_long_batch_is_shortened() {
-        assert_eq!(shorten("abc"), "abc");
-        assert_eq!(shorten(&"é".repeat(2000)).chars().count(), 302);
     }
 }

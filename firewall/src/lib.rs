@@ -37,6 +37,7 @@ pub use backend::Backend;
 pub use error::{Error, Result};
 pub use nft::macspoof;
 pub use rule::Family;
+pub use verbs::Adding;
 
 /// Whose the rules are. Network and container id are as the runtime gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,12 @@
 
 use ipnet::IpNet;
 
-use crate::deadline::Deadline;
 use crate::garbage::{Garbage, Kind};
-use crate::iptables::Tool;
 use crate::names;
 use crate::nft;
 use crate::rule::{Family, Rule, address_match, multicast, quote};
 use crate::ruleset::{RuleSet, Shared};
-use crate::verbs::{self, Leftover};
+use crate::verbs::{self, Adding, Leftover, Tools};
 use crate::{Backend, Error, Owner, Result};
 
 const PREFIX: &str = "CNI-";
@@ -20,34 +18,72 @@ pub(crate) const KIND: Kind = Kind {
     words: "",
 };
 
-/// Whether the backend can be used for these addresses: asked before ADD changes anything.
+/// What ADD needs of the node: found before it changes anything.
+#[derive(Debug)]
+pub struct Ready {
+    /// `None` for the nftables backend.
+    tools: Option<Tools>,
+}
+
+/// Sees that the backend can be used, for one family at least.
 ///
 /// # Errors
 /// [`Error::NoTool`], or the kernel's.
-pub fn preflight(backend: Backend, addresses: &[IpNet]) -> Result<()> {
+pub fn ready(backend: Backend) -> Result<Ready> {
     if backend == Backend::Nftables {
-        return nft::preflight();
+        nft::preflight()?;
+        return Ok(Ready { tools: None });
     }
-    let wanted = |family| addresses.iter().any(|net| Family::of(net) == family);
-    Family::ALL
-        .into_iter()
-        .filter(|family| wanted(*family))
-        .try_for_each(|family| Tool::default_of(family, Deadline::start()).map(drop))
+    let tools = Tools::find();
+    Family::any(|any| tools.expect(Family::of(&any)))?;
+    Ok(Ready { tools: Some(tools) })
 }
 
-/// Makes the rules of the attachment's addresses. What it had before is replaced, as in
-/// [`crate::hostport::add`]. On an error nothing of it is left.
+impl Ready {
+    /// Sees that it can be used for these addresses.
+    ///
+    /// # Errors
+    /// [`Error::NoTool`].
+    pub fn expect(&self, addresses: &[IpNet]) -> Result<()> {
+        let Some(tools) = &self.tools else {
+            return Ok(());
+        };
+        let mut families = addresses.iter().map(Family::of);
+        families.try_for_each(|family| tools.expect(family))
+    }
+
+    /// Uses the time until the addresses are known.
+    pub fn warm_up(&self) {
+        if let Some(tools) = &self.tools {
+            tools.warm_up();
+        }
+    }
+
+    /// Begins to make the rules of the attachment's addresses, which is done when
+    /// [`Adding::finish`] says so. What it had before is replaced, by whichever backend it was made.
+    /// On an error nothing of it is left.
+    ///
+    /// # Errors
+    /// The tool's, or the kernel's.
+    pub fn begin(self, owner: Owner, addresses: &[IpNet]) -> Result<Adding> {
+        let chain = names::chain(PREFIX, owner);
+        let Some(tools) = self.tools else {
+            verbs::forget(&chain)?;
+            return nft::add_masquerade(owner, addresses).map(|()| Adding::done());
+        };
+        nft::forget_masquerade(owner)?;
+        verbs::begin(tools, &chain, |family| {
+            rules(&chain, owner, addresses, family)
+        })
+    }
+}
+
+/// Makes the rules at once.
 ///
 /// # Errors
-/// The tool's, or the kernel's.
+/// As [`ready`] and [`Ready::begin`].
 pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
-    let chain = names::chain(PREFIX, owner);
-    if backend == Backend::Nftables {
-        verbs::forget(&chain)?;
-        return nft::add_masquerade(owner, addresses);
-    }
-    nft::forget_masquerade(owner)?;
-    verbs::add(&chain, |family| rules(&chain, owner, addresses, family))
+    ready(backend)?.begin(owner, addresses)?.finish()
 }
 
 /// Removes whatever rules the attachment has, of both families, by whichever backend and variant of

@@ -1,16 +1,20 @@
 //! Runs a program that is not to be trusted to end, nor to stop talking.
 
-use std::io::{self, Read, Write as _};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use process_control::{ChildExt as _, Control as _, ExitStatus};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::time::Timespec;
 
 /// What is kept of a program's complaints, in bytes.
 const MAX_STDERR: usize = 64 * 1024;
-/// What was said last is given this long to arrive, however late it is.
-const LEAST: Duration = Duration::from_secs(1);
+/// What is read at once, in bytes.
+const AT_ONCE: usize = 16 * 1024;
 
 /// What a program may take.
 #[derive(Debug, Clone, Copy)]
@@ -43,69 +47,197 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a program that reads `input`.
+/// Runs a program that reads `input` to its end.
 ///
 /// # Errors
 /// It cannot be run.
 pub fn run(command: &mut Command, input: Vec<u8>, limits: Limits) -> io::Result<End> {
-    let start = Instant::now();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read must not keep us; it says why by its exit status.
-        std::thread::spawn(move || stdin.write_all(&input));
-    }
-    let stdout = child.stdout.take();
-    let stdout = listen(stdout, limits.stdout.saturating_add(1), false);
-    let stderr = listen(child.stderr.take(), MAX_STDERR, true);
-    let controlled = child.controlled();
-    let ended = controlled.time_limit(limits.time).terminate_for_timeout();
-    let status = ended.wait()?;
-    // What a program has started may keep its pipes open.
-    let left = || limits.time.saturating_sub(start.elapsed()).max(LEAST);
-    let (Some(status), Ok(stdout), Ok(stderr)) = (
-        status,
-        stdout.recv_timeout(left()),
-        stderr.recv_timeout(left()),
-    ) else {
-        return Ok(End::TimedOut);
-    };
-    let (stdout, stderr) = (stdout?, stderr?);
-    if stdout.len() > limits.stdout {
-        return Ok(End::TooMuch);
-    }
-    Ok(End::Ended(Output {
-        status,
-        stdout,
-        stderr,
-    }))
+    let mut running = Running::start(command, limits.stdout)?;
+    running.feed(input);
+    running.end(limits.time)
 }
 
-/// Reads on a thread of its own up to `most` bytes. What follows is thrown away where the program is
-/// to go `on`; else it is told, by a pipe that is closed, that nobody listens.
-fn listen(
-    pipe: Option<impl Read + Send + 'static>,
+/// A program at work. It is killed where nobody waits for its end.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    has_ended: bool,
+    stdin: Option<File>,
+    /// What it is still to be given.
+    input: Vec<u8>,
+    stdout: Pipe,
+    stderr: Pipe,
+    /// What it may say on standard output, in bytes.
     most: usize,
-    on: bool,
-) -> Receiver<io::Result<Vec<u8>>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let read = pipe.map_or(Ok(()), |mut pipe| {
-            let most = u64::try_from(most).unwrap_or(u64::MAX);
-            pipe.by_ref().take(most).read_to_end(&mut kept)?;
-            if on {
-                io::copy(&mut pipe, &mut io::sink())?;
+}
+
+impl Running {
+    /// Starts a program that reads its input, and may say so many bytes on standard output.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn start(command: &mut Command, most: usize) -> io::Result<Running> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdin = child.stdin.take().map(OwnedFd::from);
+        let stdout = child.stdout.take().map(OwnedFd::from);
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        let mut running = Running {
+            child,
+            has_ended: false,
+            stdin: None,
+            input: Vec::new(),
+            stdout: Pipe::default(),
+            stderr: Pipe::default(),
+            most,
+        };
+        running.stdin = stdin.map(without_blocking).transpose()?;
+        running.stdout.from = stdout.map(without_blocking).transpose()?;
+        running.stderr.from = stderr.map(without_blocking).transpose()?;
+        Ok(running)
+    }
+
+    /// Gives it all its input, as far as it takes that at once; the rest while its end is waited for.
+    pub fn feed(&mut self, input: Vec<u8>) {
+        self.input = input;
+        self.write();
+    }
+
+    /// Waits for its end, for so long.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn end(mut self, limit: Duration) -> io::Result<End> {
+        let since = Instant::now();
+        let left = || limit.saturating_sub(since.elapsed());
+        // What a program has started may keep its pipes open.
+        while self.stdout.from.is_some() || self.stderr.from.is_some() {
+            if !self.await_pipes(left())? {
+                return Ok(End::TimedOut);
             }
-            Ok(())
-        });
-        // Nobody may wait for it any more.
-        let _ = sender.send(read.map(|()| kept));
-    });
-    receiver
+            self.write();
+            let most = self.most.saturating_add(1);
+            self.stdout.read(most)?;
+            if self.stdout.kept.len() > self.most {
+                // It is told that nobody listens.
+                self.stdout.from = None;
+            }
+            self.stderr.read(MAX_STDERR)?;
+        }
+        let Some(status) = self.wait(left())? else {
+            return Ok(End::TimedOut);
+        };
+        let stdout = std::mem::take(&mut self.stdout.kept);
+        if stdout.len() > self.most {
+            return Ok(End::TooMuch);
+        }
+        Ok(End::Ended(Output {
+            status,
+            stdout,
+            stderr: std::mem::take(&mut self.stderr.kept),
+        }))
+    }
+
+    /// Writes what the program takes now. One that does not read must not keep us; it says why by
+    /// its exit status.
+    fn write(&mut self) {
+        let Some(stdin) = &mut self.stdin else {
+            return;
+        };
+        while !self.input.is_empty() {
+            match stdin.write(&self.input) {
+                Ok(written) => drop(self.input.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.stdin = None;
+    }
+
+    /// Waits until one of the pipes can be used, or is closed; false where the time is up.
+    fn await_pipes(&self, left: Duration) -> io::Result<bool> {
+        let pipes = [
+            (&self.stdin, PollFlags::OUT),
+            (&self.stdout.from, PollFlags::IN),
+            (&self.stderr.from, PollFlags::IN),
+        ];
+        let open = pipes.into_iter();
+        let open = open.filter_map(|(pipe, flags)| Some(PollFd::new(pipe.as_ref()?, flags)));
+        await_any(&mut open.collect::<Vec<_>>(), left)
+    }
+
+    /// Waits for the process, whose pipes are closed.
+    fn wait(&mut self, left: Duration) -> io::Result<Option<ExitStatus>> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let process = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        // Before Linux 5.3 nobody can wait for a process and a time.
+        if let Some(Ok(process)) = process {
+            let mut ended = [PollFd::new(&process, PollFlags::IN)];
+            if !await_any(&mut ended, left)? {
+                return Ok(None);
+            }
+        }
+        let status = self.child.wait()?;
+        self.has_ended = true;
+        Ok(Some(status))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// What a program says.
+#[derive(Debug, Default)]
+struct Pipe {
+    /// Until nobody can say more.
+    from: Option<File>,
+    kept: Vec<u8>,
+}
+
+impl Pipe {
+    /// Reads what is there, and keeps up to `most` bytes in all.
+    fn read(&mut self, most: usize) -> io::Result<()> {
+        let Some(from) = &mut self.from else {
+            return Ok(());
+        };
+        let mut buffer = [0; AT_ONCE];
+        match from.read(&mut buffer) {
+            Ok(0) => self.from = None,
+            Ok(length) => {
+                let kept = length.min(most.saturating_sub(self.kept.len()));
+                self.kept.extend(buffer.iter().take(kept));
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+fn without_blocking(pipe: OwnedFd) -> io::Result<File> {
+    ioctl_fionbio(pipe.as_fd(), true)?;
+    Ok(pipe.into())
+}
+
+/// Waits until one is ready; false where the time is up.
+fn await_any(these: &mut [PollFd], left: Duration) -> io::Result<bool> {
+    let left = Timespec::try_from(left).ok();
+    match poll(these, left.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

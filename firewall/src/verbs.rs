@@ -4,7 +4,7 @@ use ipnet::IpNet;
 
 use crate::deadline::Deadline;
 use crate::garbage::Garbage;
-use crate::iptables::{Tool, Variant};
+use crate::iptables::{self, Restoring, Tool, Variant};
 use crate::lock::Lock;
 use crate::names;
 use crate::nft::nat;
@@ -54,45 +54,134 @@ impl<'a> Leftover<'a> {
     }
 }
 
-/// Makes what `rules` says for each family, IPv4 first, in place of whatever `chain` held before.
-/// Where one fails, what was made is taken back.
-///
-/// # Errors
-/// [`Error::NoTool`] before anything is changed, or the tool's.
-pub fn add(chain: &str, rules: impl Fn(Family) -> Option<RuleSet>) -> Result<()> {
-    let deadline = Deadline::start();
-    let mut wanted = Vec::new();
-    for family in Family::ALL {
-        if let Some(set) = rules(family) {
-            wanted.push((family, Tool::default_of(family, deadline)?, set));
-        }
-    }
-    let own = [Leftover::certain(chain.to_owned())];
-    let mut made = Vec::new();
-    let done = replace(&own, &wanted, &mut made, deadline);
-    if done.is_err() {
-        // What is made is taken back also where the time was up.
+/// The node's own choice of programs for each family, found before anything is changed.
+#[derive(Debug)]
+pub struct Tools(Vec<(Family, Tool)>);
+
+impl Tools {
+    /// Those that are there.
+    pub fn find() -> Tools {
         let deadline = Deadline::start();
-        for family in made {
-            // The first error is the one to report.
-            let _ = delete_family(family, &own, true, deadline);
+        let found = |family| Some((family, Tool::default_of(family, deadline).ok()?));
+        Tools(Family::ALL.into_iter().filter_map(found).collect())
+    }
+
+    /// Whether there is one for the family.
+    ///
+    /// # Errors
+    /// [`Error::NoTool`].
+    pub fn expect(&self, family: Family) -> Result<()> {
+        let is_there = self.0.iter().any(|(of, _)| *of == family);
+        is_there
+            .then_some(())
+            .ok_or(Error::NoTool(iptables::plain(family)))
+    }
+
+    fn take(&mut self, family: Family) -> Result<Tool> {
+        let at = self.0.iter().position(|(of, _)| *of == family);
+        let found = at.map(|at| self.0.swap_remove(at).1);
+        found.ok_or(Error::NoTool(iptables::plain(family)))
+    }
+
+    /// Starts the program that IPv4 rules will be made by, for somebody who has other things to do
+    /// before they are known. Most pods have such an address.
+    pub fn warm_up(&self) {
+        if let Some((Family::V4, tool)) = self.0.first() {
+            tool.warm_up();
         }
     }
-    done
 }
 
-/// Makes the rule sets, noting their families in `made`, and removes what an earlier ADD has left
-/// of a family that there is no more address of.
-fn replace(
-    own: &[Leftover],
-    wanted: &[(Family, Tool, RuleSet)],
-    made: &mut Vec<Family>,
+/// Rules that are being made. Where nobody waits for the end, they may be there or not.
+#[derive(Debug)]
+pub struct Adding {
+    chain: String,
+    /// IPv4 first.
+    families: Vec<AddingFamily>,
     deadline: Deadline,
-) -> Result<()> {
+}
+
+#[derive(Debug)]
+struct AddingFamily {
+    family: Family,
+    tool: Tool,
+    set: RuleSet,
+    /// The program that is at work on the first batch.
+    begun: Option<Restoring>,
+}
+
+/// Begins to make what `rules` says for each family in place of whatever `chain` held before.
+///
+/// # Errors
+/// [`Error::NoTool`] before anything is changed.
+pub fn begin(
+    mut tools: Tools,
+    chain: &str,
+    rules: impl Fn(Family) -> Option<RuleSet>,
+) -> Result<Adding> {
+    let deadline = Deadline::start();
+    let mut families = Vec::new();
+    for family in Family::ALL {
+        if let Some(set) = rules(family) {
+            let mut tool = tools.take(family)?;
+            tool.deadline = deadline;
+            families.push(AddingFamily {
+                family,
+                tool,
+                set,
+                begun: None,
+            });
+        }
+    }
+    for adding in families.iter_mut().filter(|adding| adding.tool.tests) {
+        // One that cannot be started is tried again at the end, and is then an error.
+        adding.begun = adding.tool.begin(&adding.set.first_batch()).ok();
+    }
+    Ok(Adding {
+        chain: chain.to_owned(),
+        families,
+        deadline,
+    })
+}
+
+impl Adding {
+    /// There is nothing to wait for.
+    pub(crate) fn done() -> Adding {
+        Adding {
+            chain: String::new(),
+            families: Vec::new(),
+            deadline: Deadline::start(),
+        }
+    }
+
+    /// Waits until the rules are there. Where one fails, what was made is taken back.
+    ///
+    /// # Errors
+    /// The tool's.
+    pub fn finish(self) -> Result<()> {
+        let own = [Leftover::certain(self.chain)];
+        let wanted: Vec<_> = self.families.iter().map(|adding| adding.family).collect();
+        let done = replace(&own, self.families, self.deadline);
+        if done.is_err() {
+            // What is made is taken back also where the time was up.
+            let deadline = Deadline::start();
+            for family in wanted {
+                // The first error is the one to report.
+                let _ = delete_family(family, &own, true, deadline);
+            }
+        }
+        done
+    }
+}
+
+/// Makes the rule sets, and removes what an earlier ADD has left of a family that there is no more
+/// address of.
+fn replace(own: &[Leftover], families: Vec<AddingFamily>, deadline: Deadline) -> Result<()> {
     let mut new = true;
-    for (family, tool, set) in wanted {
-        new &= add_family(tool, set, deadline)?;
-        made.push(*family);
+    let mut made = Vec::new();
+    for adding in families {
+        made.push(adding.family);
+        new &= add_family(adding, deadline)?;
     }
     let names: Vec<_> = own.iter().map(|own| own.chain.as_str()).collect();
     for family in Family::ALL.into_iter().filter(|f| !made.contains(f)) {
@@ -104,9 +193,13 @@ fn replace(
 }
 
 /// Returns whether the attachment was surely new.
-fn add_family(tool: &Tool, set: &RuleSet, deadline: Deadline) -> Result<bool> {
+fn add_family(adding: AddingFamily, deadline: Deadline) -> Result<bool> {
+    let AddingFamily { tool, set, .. } = adding;
     if tool.tests {
-        match tool.restore(&set.first_batch()) {
+        let begun = adding
+            .begun
+            .map_or_else(|| tool.begin(&set.first_batch()), Ok);
+        match begun.and_then(Restoring::end) {
             Ok(()) => return Ok(true),
             Err(Error::Refused { .. }) => {}
             Err(error) => return Err(error),

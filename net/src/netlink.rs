@@ -312,9 +312,7 @@ fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<Packet>> {
         let length = NetlinkBuffer::new_checked(rest).ok()?.length();
         let length = usize::try_from(length).ok()?;
         let message = NetlinkMessage::deserialize(rest.get(..length)?).ok();
-        rest = rest
-            .get(length.next_multiple_of(4)..)
-            .unwrap_or_default();
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         message
     })
 }

@@ -197,7 +197,7 @@ fn without_any_tool_delete_names_what_is_there() {
         let kept = save("iptables");
         hide_tools();
         assert!(matches!(
-            masquerade::preflight(Iptables, &nets(&["10.1.2.2/24"])),
+            masquerade::ready(Iptables),
             Err(Error::NoTool("iptables"))
         ));
         let error = masquerade::delete(owner("cont1"), &[], true)

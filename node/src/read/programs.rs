@@ -68,7 +68,7 @@ impl Exec for Bounded {
         command.envs(variables.iter().copied());
         match while_busy(|| process::run(&mut command, stdin.to_vec(), self.0))? {
             End::Ended(output) => Ok(Output {
-                status: output.status.into_std_lossy(),
+                status: output.status,
                 stdout: output.stdout,
                 stderr: output.stderr,
             }),

@@ -2,7 +2,7 @@
 
 use attached::{RulesContext, link, owner};
 use cni::{AddResult, Command, Context, Error, Request, Undo, code};
-use firewall::{Backend, Family, masquerade};
+use firewall::{Backend, masquerade};
 use net::{Errno, Link, Netlink, PortFlags, Veth};
 
 use crate::bridge;
@@ -20,6 +20,9 @@ use crate::ready;
 use crate::vlan;
 use crate::want::Want;
 
+const MASQUERADE_KEY: &str = "ipMasq: true";
+const NO_MASQUERADE: &str = "failed to set up masquerade";
+
 /// Makes the attachment.
 pub fn add(request: &Request) -> Result<AddResult, Error> {
     let config = BridgeConfig::read(request)?;
@@ -29,10 +32,12 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     request.step("look");
     let place = Place::open(request)?;
     let ipam = ipam(request)?;
-    let masquerade_by = config.masquerade();
     look(&place, &links)?;
-    can_masquerade(masquerade_by)?;
+    let masquerade = masquerade_ready(config.masquerade())?;
     macspoof::preflight(&config)?;
+    if let Some(masquerade) = &masquerade {
+        masquerade.warm_up();
+    }
 
     request.step("ipam");
     let mut undo = Undo::new();
@@ -48,8 +53,8 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     ipv6::expect_usable(&want)?;
     let replaced = bridge::addresses_to_replace(&place.node, &want)?;
     let addresses = want.pod_addresses();
-    if let Some(backend) = masquerade_by {
-        masquerade::preflight(backend, &addresses).rules_context("ipMasq: true")?;
+    if let Some(masquerade) = &masquerade {
+        masquerade.expect(&addresses).context(MASQUERADE_KEY)?;
     }
 
     request.step("bridge");
@@ -60,6 +65,16 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         request.step("filter");
         macspoof::add(&place, &attachment, &port, &mut undo)?;
     }
+    let masquerade = match masquerade {
+        Some(masquerade) => {
+            request.step("masquerade");
+            // Also where it fails half-way, as by a tool that was killed.
+            undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
+            let begun = masquerade.begin(owner(&attachment), &addresses);
+            Some(begun.rules_context(NO_MASQUERADE)?)
+        }
+        None => None,
+    };
     request.step("sysctls");
     ipv6::keep_default_routes(&place.node, &want)?;
     for sysctl in want.node_sysctls() {
@@ -67,12 +82,9 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     }
     request.step("pod");
     let in_pod = pod::configure(&place, &want)?;
-    if let Some(backend) = masquerade_by {
+    if let Some(masquerade) = masquerade {
         request.step("masquerade");
-        // Also where it fails half-way, as by a tool that was killed.
-        undo.push(|| drop(masquerade::delete(owner(&attachment), &[], true)));
-        masquerade::add(backend, owner(&attachment), &addresses)
-            .rules_context("failed to set up masquerade")?;
+        masquerade.finish().rules_context(NO_MASQUERADE)?;
     }
     request.step("port");
     if config.container_up {
@@ -113,11 +125,9 @@ fn look(place: &Place, want: &Want) -> Result<(), Error> {
 }
 
 /// Sees that masquerade is possible where it is asked for, be it for one family only.
-pub fn can_masquerade(by: Option<Backend>) -> Result<(), Error> {
-    by.map_or(Ok(()), |backend| {
-        let usable = |any| masquerade::preflight(backend, &[any]);
-        Family::any(usable).context("ipMasq: true")
-    })
+pub fn masquerade_ready(by: Option<Backend>) -> Result<Option<masquerade::Ready>, Error> {
+    let ready = by.map(masquerade::ready).transpose();
+    ready.context(MASQUERADE_KEY)
 }
 
 fn taken(want: &Want) -> Error {

@@ -3,7 +3,7 @@
 use cni::{Command, Context, Error, Request, code};
 use net::{Address, Link, Netlink};
 
-use crate::add::can_masquerade;
+use crate::add::masquerade_ready;
 use crate::bridge;
 use crate::config::BridgeConfig;
 use crate::gateway;
@@ -25,7 +25,7 @@ pub fn status(request: &Request) -> Result<(), Error> {
     let node = node.map_err(Error::not_available)?;
     let bridge = bridge::find(&node, &config.bridge).map_err(Error::not_available)?;
     vlan::can_filter(&config, bridge.as_ref()).map_err(Error::not_available)?;
-    can_masquerade(config.masquerade()).map_err(Error::not_available)?;
+    masquerade_ready(config.masquerade()).map_err(Error::not_available)?;
     macspoof::preflight(&config).map_err(Error::not_available)?;
     if config.is_gateway && config.layer3 {
         let holder = gateway::holder(&node, &config, bridge).map_err(Error::not_available)?;

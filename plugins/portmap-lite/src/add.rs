@@ -2,7 +2,7 @@
 
 use attached::{RulesContext, owner};
 use cni::{AddResult, Error, Request, Undo};
-use firewall::{Family, hostport};
+use firewall::{Adding, Family, hostport};
 
 use crate::config::PortmapConfig;
 use crate::{localnet, pod, stale};
@@ -28,7 +28,15 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let attachment = request.attachment();
     let owner = owner(&attachment);
     let mut undo = Undo::new();
-    let added = hostport::add(config.backend, owner, &ports);
+    let begun = hostport::begin(config.backend, owner, &ports);
+    // Programs work on the rules meanwhile.
+    request.step("localnet");
+    let localnet = match config.snat && begun.is_ok() {
+        true => localnet::enable(&addresses),
+        false => Ok(()),
+    };
+    request.step("rules");
+    let added = begun.and_then(Adding::finish);
     if added.as_ref().is_err_and(firewall::Error::may_have_changed) {
         drop(hostport::delete(owner, &addresses, true));
     }
@@ -42,10 +50,7 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
         None => error,
     })?;
     undo.push(|| drop(hostport::delete(owner, &addresses, true)));
-    if config.snat {
-        request.step("localnet");
-        localnet::enable(&addresses)?;
-    }
+    localnet?;
     undo.commit();
 
     request.step("conntrack");

@@ -409,7 +409,10 @@ fn what_cannot_be_done_is_refused_before() {
             }
         }
         hostport::preflight(Nftables, &ports(&mappings, &addresses)).unwrap();
-        masquerade::preflight(Nftables, &addresses).unwrap();
+        masquerade::ready(Nftables)
+            .unwrap()
+            .expect(&addresses)
+            .unwrap();
     });
 }
 
