@@ -35,7 +35,7 @@ pub mod view;
 
 pub use backend::Backend;
 pub use error::{Error, Result};
-pub use nft::macspoof;
+pub use nft::{Settling, macspoof};
 pub use rule::Family;
 pub use verbs::Adding;
 

@@ -4,7 +4,7 @@ use ipnet::IpNet;
 
 use crate::garbage::{Garbage, Kind};
 use crate::names;
-use crate::nft;
+use crate::nft::{self, Settling};
 use crate::rule::{Family, Rule, address_match, multicast, quote};
 use crate::ruleset::{RuleSet, Shared};
 use crate::verbs::{self, Adding, Leftover, Tools};
@@ -92,11 +92,15 @@ pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
 ///
 /// # Errors
 /// Only where rules are still there, or may be and nobody can tell (`expected`).
-pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<()> {
-    let by_iptables = verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected).map(drop);
-    let by_nftables = nft::delete_masquerade(owner, expected);
-    let results = [by_iptables, by_nftables];
-    Error::all(results.into_iter().filter_map(Result::err).collect())
+pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Settling> {
+    let by_iptables = verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected);
+    match (by_iptables, nft::delete_masquerade(owner, expected)) {
+        (Ok(_), Ok(settling)) => Ok(settling),
+        (one, other) => {
+            let errors = [one.err(), other.err()].into_iter().flatten().collect();
+            Error::all(errors).map(|()| Settling::default())
+        }
+    }
 }
 
 /// Removes whatever rules attachments of the network have, of both families, by whichever backend

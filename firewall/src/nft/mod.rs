@@ -41,7 +41,7 @@ use crate::rule::Family;
 use crate::{Error, Owner, Result};
 
 pub use self::tag::Dead;
-pub use self::verbs::is_without_nftables;
+pub use self::verbs::{Settling, is_without_nftables};
 
 /// Whether the kernel has nf_tables and lets us speak to it. Nothing is changed.
 pub fn is_there() -> bool {
@@ -235,7 +235,7 @@ pub fn check_masquerade(owner: Owner, addresses: &[IpNet]) -> Result<()> {
 ///
 /// # Errors
 /// Only where something is still there, or may be and was `expected`.
-pub fn delete_masquerade(owner: Owner, expected: bool) -> Result<()> {
+pub fn delete_masquerade(owner: Owner, expected: bool) -> Result<Settling> {
     let tag = Tag::of(owner);
     remove_masquerade(&|comment| tag.owns(comment), expected)
 }
@@ -254,7 +254,7 @@ pub fn forget_masquerade(owner: Owner) -> Result<()> {
 /// What is still there.
 pub fn gc_masquerade(network: &str, valid: &[Owner]) -> Result<()> {
     let dead = Dead::new(network, valid);
-    remove_masquerade(&|comment| dead.owns(comment), false)
+    remove_masquerade(&|comment| dead.owns(comment), false).map(drop)
 }
 
 fn masquerade_tables() -> [Table; 2] {
@@ -262,12 +262,12 @@ fn masquerade_tables() -> [Table; 2] {
 }
 
 /// Also from the reference plugins' table, where comments begin as ours do.
-fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<()> {
+fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<Settling> {
     let leftovers = Leftovers {
         own: masquerade_tables(),
         is_own,
         foreign: &foreign::MASQUERADE,
         is_foreign: &|rule| is_own(&rule.comment),
     };
-    verbs::delete(&leftovers, expected).map(drop)
+    verbs::delete(&leftovers, expected).map(|removed| removed.settling)
 }

@@ -8,7 +8,7 @@ use attached::marks::is_unmarked;
 use attached::pair::{self, Pair};
 use attached::{RulesContext, owner};
 use cni::{Attachment, Command, Context, Error, Request};
-use firewall::masquerade;
+use firewall::{Settling, masquerade};
 use ipnet::IpNet;
 use net::{Link, Netlink};
 
@@ -27,6 +27,11 @@ pub fn del(request: &Request) -> Result<(), Error> {
     let rules = Rules::of(request, &config);
     let (rules, links) = at_once(move || rules.remove(), || remove_links(request, &config));
     let is_held = rules.as_ref().is_err_and(firewall::Error::may_pass);
+    // Until the end: the links' removal has waited for the same packets.
+    let (rules, _settling) = match rules {
+        Ok(settling) => (Ok(()), Some(settling)),
+        Err(error) => (Err(error), None),
+    };
     let so = if is_held {
         ", and its address stays reserved"
     } else {
@@ -65,7 +70,7 @@ impl Rules {
         }
     }
 
-    fn remove(&self) -> firewall::Result<()> {
+    fn remove(&self) -> firewall::Result<Settling> {
         let owner = owner(&self.attachment);
         masquerade::delete(owner, &self.addresses, self.are_expected)
     }
