@@ -94,19 +94,33 @@ fn a_node_with_the_whole_chain_is_good() {
             ] {
                 assert!(said.lines().any(|have| have == line), "{line}: {said}");
             }
-            let doctor = podnet(host, &["doctor"]);
-            let said = String::from_utf8(doctor.stdout).unwrap();
-            assert_eq!(doctor.status.code(), Some(0), "{said}");
-            assert!(said.lines().any(|line| line == "findings=0"), "{said}");
+            expect_healthy(host);
             let traced = podnet(host, &["trace", &sandbox]);
             let said = String::from_utf8(traced.stdout).unwrap();
             assert_eq!(traced.status.code(), Some(0), "{said}");
-            for word in ["host-port tcp/8080", "qdisc "] {
+            for word in ["host-port tcp/8080", "host-port udp/5353"] {
                 assert!(said.contains(word), "{word}: {said}");
             }
+            for (way, rate) in [
+                ("in qdisc ", " rate=10000000bit "),
+                ("out qdisc ", " rate=20000000bit "),
+            ] {
+                let is_limit = |line: &str| line.starts_with(way) && line.contains(rate);
+                assert!(said.lines().any(is_limit), "{way}{rate}: {said}");
+            }
             cri.end(&sandbox);
+            // Nothing of it is an orphan now.
+            expect_healthy(host);
         },
     );
+}
+
+#[track_caller]
+fn expect_healthy(host: &Host) {
+    let doctor = podnet(host, &["doctor"]);
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(0), "{said}");
+    assert!(said.lines().any(|line| line == "findings=0"), "{said}");
 }
 
 /// A pod starts whatever is missing from the chain, and nobody but lint says what it does without.
