@@ -42,7 +42,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint deny browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint deny fuzz browser schema install uninstall dist clean
 
 all: build
 
@@ -195,14 +195,27 @@ deny:
 	    echo "deny: the database of advisories cannot be had; advisories are not looked at"; \
 	fi
 
+# Each target of fuzz/ for SECONDS, from its corpus on; what it finds besides is kept in target/fuzz. Needs a
+# nightly compiler, and cargo-fuzz (cargo install --locked cargo-fuzz). No sanitizer: there is no unsafe code.
+SECONDS      ?= 60
+fuzz: deps
+	@for target in $$(cd fuzz/targets && grep -l fuzz_target *.rs | sed 's/\.rs$$//'); do \
+	    found=target/fuzz/corpus/$$target; mkdir -p $$found; \
+	    echo "fuzz: $$target"; \
+	    log=target/fuzz/$$target.log; \
+	    CARGO_TARGET_DIR=target/fuzz cargo +nightly fuzz run --sanitizer none $$target $$found fuzz/corpus/$$target -- \
+	        -max_total_time=$(SECONDS) -timeout=20 -max_len=8192 -print_final_stats=1 >$$log 2>&1 || { tail -n 40 $$log; exit 1; }; \
+	    grep -a number_of_executed_units $$log; \
+	done
+
 lint: deps deny
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check node/src/findings/*.rs
+	rustfmt --edition 2024 --check node/src/findings/*.rs fuzz/targets/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@long=$$(git ls-files '*.rs' | xargs wc -l | awk '$$2 != "total" && $$1 > 500 {print $$2 ": " $$1 " lines"}'); \
 	if [[ -n "$$long" ]]; then echo "more than 500 lines:"; echo "$$long"; exit 1; fi
-	@lax=$$(git ls-files '*Cargo.toml' ':!Cargo.toml' ':!raw' | xargs grep -zL '\[lints\]\nworkspace = true') || true; \
+	@lax=$$(git ls-files '*Cargo.toml' ':!Cargo.toml' ':!raw' ':!fuzz' | xargs grep -zL '\[lints\]\nworkspace = true') || true; \
 	if [[ -n "$$lax" ]]; then echo "without the workspace's lints, which forbid unsafe code:"; echo "$$lax"; exit 1; fi
 
 # Writes conf/schema anew, which tests compare with the types.

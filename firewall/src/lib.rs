@@ -18,6 +18,8 @@
 mod backend;
 mod deadline;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod garbage;
 pub mod hostport;
 mod iptables;

@@ -150,7 +150,7 @@ fn address_message(index: u32, net: IpNet) -> AddressMessage {
 }
 
 /// `IFA_LOCAL` is the own address where there is one; `IFA_ADDRESS` then is the peer's.
-fn address(message: &AddressMessage) -> Option<Address> {
+pub(crate) fn address(message: &AddressMessage) -> Option<Address> {
     let mut local: Option<IpAddr> = None;
     let mut other: Option<IpAddr> = None;
     let mut flags = AddressFlags::from_bits_retain(message.header.flags.bits().into());

@@ -63,9 +63,9 @@ pub fn delete_udp(ipv6: bool, destinations: HashSet<Destination>) -> Result<usiz
 }
 
 /// The entries that are meant.
-struct Target {
-    ipv6: bool,
-    destinations: HashSet<Destination>,
+pub(crate) struct Target {
+    pub(crate) ipv6: bool,
+    pub(crate) destinations: HashSet<Destination>,
 }
 
 impl Target {
@@ -134,7 +134,7 @@ impl Target {
 
     /// The attributes that name an entry in a request, if it is one that is meant. They always hold
     /// its tuple: a deletion without one would delete all entries there are.
-    fn identity(&self, answer: NetfilterMessage) -> Option<Vec<ConntrackAttribute>> {
+    pub(crate) fn identity(&self, answer: NetfilterMessage) -> Option<Vec<ConntrackAttribute>> {
         let NetfilterMessageInner::Conntrack(ConntrackMessage::New(attributes)) = answer.inner
         else {
             return None;

@@ -8,6 +8,8 @@
 pub mod address;
 pub mod conntrack;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod link;
 mod netlink;
 pub mod netns;

@@ -236,7 +236,7 @@ fn without_statistics(link: LinkMessageBuilder<LinkUnspec>) -> RouteNetlinkMessa
     RouteNetlinkMessage::GetLink(link.append_extra_attribute(mask).build())
 }
 
-fn link_of(answer: &RouteNetlinkMessage) -> Option<Link> {
+pub(crate) fn link_of(answer: &RouteNetlinkMessage) -> Option<Link> {
     match answer {
         RouteNetlinkMessage::NewLink(message) => Some(Link::from(message)),
         _ => None,

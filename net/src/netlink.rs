@@ -342,7 +342,7 @@ fn refusal(code: i32, text: impl FnOnce() -> String, doing: Arguments) -> Result
 
 /// The text in the attributes that follow an `NLMSG_ERROR`'s copy of the request. The copy is the
 /// request's header, and its payload too unless the flags say that it was cut.
-fn refusal_text(flags: u16, answer: &ErrorMessage) -> String {
+pub(crate) fn refusal_text(flags: u16, answer: &ErrorMessage) -> String {
     if flags & NLM_F_ACK_TLVS == 0 {
         return String::new();
     }
@@ -359,7 +359,7 @@ fn refusal_text(flags: u16, answer: &ErrorMessage) -> String {
 }
 
 /// The text among the attributes of an extended acknowledgement, or nothing.
-fn attribute_text(attributes: &[u8]) -> String {
+pub(crate) fn attribute_text(attributes: &[u8]) -> String {
     NlasIterator::new(attributes)
         .map_while(std::result::Result::ok)
         .find(|attribute| attribute.kind() == NLMSGERR_ATTR_MSG)
@@ -439,6 +439,11 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     fn of(message: &impl NetlinkSerializable) -> Packet {
         let mut body = vec![0; message.buffer_len()];
         message.serialize(&mut body);

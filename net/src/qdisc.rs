@@ -11,7 +11,7 @@ use nix::errno::Errno;
 
 use crate::{Error, Netlink, Result};
 
-mod redirect;
+pub(crate) mod redirect;
 mod tbf;
 
 pub use tbf::Tbf;
@@ -183,7 +183,7 @@ fn message(index: u32, parent: TcHandle) -> TcMessage {
     message
 }
 
-fn qdisc(answer: &RouteNetlinkMessage) -> Option<Qdisc> {
+pub(crate) fn qdisc(answer: &RouteNetlinkMessage) -> Option<Qdisc> {
     let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
         return None;
     };

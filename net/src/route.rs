@@ -1,6 +1,6 @@
 //! Routes.
 
-mod table;
+pub(crate) mod table;
 
 use std::net::IpAddr;
 
@@ -138,7 +138,7 @@ const NO_WAY: [Errno; 4] = [
     Errno::EINVAL,
 ];
 
-fn way(answer: &RouteNetlinkMessage) -> Option<u32> {
+pub(crate) fn way(answer: &RouteNetlinkMessage) -> Option<u32> {
     let RouteNetlinkMessage::NewRoute(route) = answer else {
         return None;
     };

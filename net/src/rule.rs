@@ -40,7 +40,7 @@ pub enum Action {
 }
 
 impl Rule {
-    fn read(message: &RuleMessage) -> Rule {
+    pub(crate) fn read(message: &RuleMessage) -> Rule {
         let header = &message.header;
         let everything = match header.family {
             AddressFamily::Inet6 => IpNet::V6(Ipv6Net::default()),

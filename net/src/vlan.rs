@@ -147,7 +147,7 @@ fn info(vlan: &Vlan, more: BridgeVlanInfoFlags) -> BridgeVlanInfo {
 }
 
 /// The members that a port's message tells.
-fn read(link: &LinkMessage) -> Vec<Vlan> {
+pub(crate) fn read(link: &LinkMessage) -> Vec<Vlan> {
     let specs = link
         .attributes
         .iter()

@@ -220,7 +220,7 @@ fn entries(socket: &mut Socket, table: TableName, set: &str) -> io::Result<Vec<E
 }
 
 /// `None` for one of another table.
-fn read_chain(object: &Object, table: &str) -> Option<FoundChain> {
+pub fn read_chain(object: &Object, table: &str) -> Option<FoundChain> {
     let Some(NfTablesMessage::NewChain(message)) = object.decode() else {
         return None;
     };
@@ -261,7 +261,7 @@ fn read_hook(kind: HookKind, attributes: &[HookAttribute]) -> Option<Hook> {
 }
 
 /// A rule by its attributes (`NFTA_RULE_*` of linux/netfilter/nf_tables.h).
-fn read_rule(object: &Object) -> Option<FoundRule> {
+pub fn read_rule(object: &Object) -> Option<FoundRule> {
     const CHAIN: u16 = 2;
     const HANDLE: u16 = 3;
     const EXPRESSIONS: u16 = 4;
@@ -305,6 +305,17 @@ pub fn read_expressions(list: &[u8]) -> Option<Vec<Expressions>> {
 }
 
 fn read_expression(name: String, data: &[u8]) -> Option<Expressions> {
+    // `NFTA_BITWISE_MASK`, `_XOR` and `_DATA`; `NFTA_CMP_DATA`; `NFTA_IMMEDIATE_DATA`.
+    let values: &[u16] = match name.as_str() {
+        "bitwise" => &[4, 5, 7],
+        "cmp" => &[3],
+        "immediate" => &[2],
+        _ => &[],
+    };
+    let is_value = |kind: u16| values.contains(&(kind & NLA_TYPE_MASK));
+    if !each(data).all(|attribute| !is_value(attribute.kind()) || is_whole(&attribute)) {
+        return None;
+    }
     Some(match name.as_str() {
         "bitwise" => Expressions::Bitwise(all(data)?),
         "cmp" => Expressions::Cmp(all(data)?),
@@ -348,6 +359,12 @@ pub fn read_elements(attributes: &[u8]) -> Vec<Entry> {
     entries
 }
 
+/// Whether an attribute holds another one as a whole: the library reads values (`NFTA_DATA_*`) without
+/// looking at their length.
+fn is_whole(attribute: &NlaBuffer<&[u8]>) -> bool {
+    NlaBuffer::new_checked(attribute.value()).is_ok()
+}
+
 fn each(attributes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
     NlasIterator::new(attributes).map_while(Result::ok)
 }
@@ -361,7 +378,13 @@ fn read_element(set: &str, attributes: &[u8]) -> Option<Entry> {
         value: None,
         comment: String::new(),
     };
-    for attribute in each(attributes) {
+    // `NFTA_SET_ELEM_KEY`, `_DATA` and `_USERDATA`.
+    for (kind, attribute) in each(attributes).map(|attribute| (attribute.kind(), attribute)) {
+        match kind & NLA_TYPE_MASK {
+            1 | 2 if !is_whole(&attribute) => return None,
+            1 | 2 | 6 => {}
+            _ => continue,
+        }
         match SetElementAttribute::parse(&attribute).ok()? {
             SetElementAttribute::Key(DataAttribute::Value(bytes)) => key = Some(bytes),
             SetElementAttribute::Data(value) => entry.value = Some(value),

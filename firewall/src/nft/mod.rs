@@ -19,7 +19,7 @@ mod masquerade;
 pub mod message;
 pub mod nat;
 mod plan;
-mod read;
+pub mod read;
 pub mod survey;
 pub mod table;
 mod tag;

@@ -216,16 +216,7 @@ impl Socket {
     ) -> io::Result<Vec<(NetlinkHeader, NetlinkPayload<Object>)>> {
         buffer.clear();
         self.socket.recv(buffer, 0)?;
-        let mut rest = buffer.as_slice();
-        let mut messages = Vec::new();
-        while let Ok(frame) = NetlinkBuffer::new_checked(rest) {
-            let length = usize::try_from(frame.length()).unwrap_or(usize::MAX);
-            let whole = rest.get(..length).unwrap_or_default();
-            if let Ok(message) = NetlinkMessage::<Object>::deserialize(whole) {
-                messages.push(message.into_parts());
-            }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
+        let messages = messages(buffer);
         #[cfg(test)]
         tests::count(messages.len());
         Ok(messages)
@@ -235,6 +226,20 @@ impl Socket {
         self.sequence = self.sequence.wrapping_add(1);
         self.sequence
     }
+}
+
+/// The messages of a datagram.
+pub fn messages(mut rest: &[u8]) -> Vec<(NetlinkHeader, NetlinkPayload<Object>)> {
+    let mut messages = Vec::new();
+    while let Ok(frame) = NetlinkBuffer::new_checked(rest) {
+        let length = usize::try_from(frame.length()).unwrap_or(usize::MAX);
+        let whole = rest.get(..length).unwrap_or_default();
+        if let Ok(message) = NetlinkMessage::<Object>::deserialize(whole) {
+            messages.push(message.into_parts());
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    messages
 }
 
 /// An object as the kernel tells of it, undecoded: the crate's own way of decoding a list formats the
@@ -247,9 +252,15 @@ pub struct Object {
 }
 
 impl Object {
-    /// What it is; `None` where that is not known. Not for what holds long lists.
+    /// A table or a chain; `None` for all else: it may hold long lists, or data whose length is not
+    /// looked at in decoding.
     pub fn decode(&self) -> Option<NfTablesMessage> {
+        /// `NFT_MSG_NEWTABLE` and `NFT_MSG_NEWCHAIN` of linux/netfilter/nf_tables.h.
+        const NEW: [u8; 2] = [0, 3];
         let [_, kind] = self.kind.to_be_bytes();
+        if !NEW.contains(&kind) {
+            return None;
+        }
         NfTablesMessage::parse_with_param(&self.attributes, kind).ok()
     }
 }

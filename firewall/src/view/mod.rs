@@ -3,9 +3,9 @@
 //! being looked at.
 
 mod exit;
-mod expression;
+pub(crate) mod expression;
 mod lines;
-mod native;
+pub(crate) mod native;
 mod packet;
 mod ports;
 mod read;

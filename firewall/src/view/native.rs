@@ -100,7 +100,7 @@ fn dump(
 
 /// A chain, by its attributes (`NFTA_CHAIN_*` of linux/netfilter/nf_tables.h).
 #[derive(Debug, Default)]
-struct Chain {
+pub struct Chain {
     table: String,
     name: String,
     hook: Option<u32>,
@@ -109,7 +109,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn read(object: &Object) -> Chain {
+    pub(crate) fn read(object: &Object) -> Chain {
         const TABLE: u16 = 1;
         const NAME: u16 = 3;
         const HOOK: u16 = 4;
@@ -160,7 +160,7 @@ impl Chain {
 }
 
 /// The chains of a table with their rules.
-fn steps(
+pub fn steps(
     table: &Place,
     chains: &[Chain],
     rules: &[Object],
@@ -266,7 +266,7 @@ fn sets(
 }
 
 /// A set's elements; `None` where one has no plain key, as a range of several keys together.
-fn members(found: &[Object]) -> Option<Vec<Member>> {
+pub fn members(found: &[Object]) -> Option<Vec<Member>> {
     const ELEMENTS: u16 = 3;
     let mut elements = Vec::new();
     for object in found {

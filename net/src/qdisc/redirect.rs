@@ -150,7 +150,7 @@ fn redirect_action(target: u32) -> TcAction {
 /// What deletes the filters that redirect to `target`, and no other. Where their priority has none
 /// but them, it goes as a whole: from a qdisc with other u32 filters the kernel would not take the
 /// hash table that they were in.
-fn deletions(filters: &[TcMessage], target: u32) -> Vec<TcMessage> {
+pub(crate) fn deletions(filters: &[TcMessage], target: u32) -> Vec<TcMessage> {
     let is_doomed = |filter: &&TcMessage| targets(filter).contains(&target);
     let deletion = |doomed: &TcMessage| {
         let rest = filters
@@ -188,7 +188,7 @@ fn is_empty<'a>(parts: impl Iterator<Item = &'a TcMessage>) -> bool {
 }
 
 /// Whether a filter takes every packet of every protocol.
-fn takes_all(filter: &TcMessage) -> bool {
+pub(crate) fn takes_all(filter: &TcMessage) -> bool {
     let protocol = TcHandle::from(filter.header.info).minor;
     let all = |option: &TcOption| match option {
         TcOption::U32(TcFilterU32Option::Selector(selector)) => {

@@ -61,7 +61,7 @@ impl Tbf {
 
     /// Reads a tbf's attributes. netlink-packet-route leaves the options of a kind that it does not
     /// know as one attribute with undecoded ones in it.
-    pub(super) fn read(attributes: &[TcAttribute]) -> Option<Tbf> {
+    pub(crate) fn read(attributes: &[TcAttribute]) -> Option<Tbf> {
         let options = attributes.iter().find_map(|attribute| match attribute {
             TcAttribute::Options(options) => Some(options),
             _ => None,

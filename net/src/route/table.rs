@@ -180,7 +180,7 @@ impl fmt::Display for Way<'_> {
 }
 
 /// The ways of a route.
-pub(super) fn entries(message: &RouteMessage) -> Vec<Entry> {
+pub(crate) fn entries(message: &RouteMessage) -> Vec<Entry> {
     let base = base(message);
     let mut hops = message.attributes.iter();
     let hops = hops.find_map(|attribute| match attribute {

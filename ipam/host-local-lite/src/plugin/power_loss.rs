@@ -250,7 +250,7 @@ impl Loss {
 fn of_a_small_store() {
     let loss = Loss::new(3);
     assert_eq!(loss.combinations(), 6 * 6 * 6 * 6 * 2 * 2);
-    some(&loss, 400, |_| false);
+    some(&loss, 150, |_| false);
 }
 
 /// That has an index, whose links may be lost as well.
@@ -258,7 +258,7 @@ fn of_a_small_store() {
 fn of_a_large_store() {
     let loss = Loss::new(70);
     assert_eq!(loss.combinations(), 6 * 6 * 6 * 6 * 2 * 2 * 2 * 2);
-    some(&loss, 100, |number| number % 2 == 0);
+    some(&loss, 40, |number| number % 2 == 0);
 }
 
 #[test]
