@@ -83,8 +83,9 @@ pub fn fate(seen: &Seen) -> Fate {
     let can_restore = seen.is_kept && matches!(seen.backup, Found::File(_) | Found::Link(_));
     let goes = match seen.found {
         Found::Nothing => true,
-        Found::File(_) => seen.is_ours,
-        Found::Link(_) | Found::Other => false,
+        Found::File(_) if seen.is_ours => true,
+        // What was kept is there again, or still.
+        found => can_restore && found == seen.backup,
     };
     match (goes, can_restore) {
         (false, _) => Fate::Leave,
@@ -171,6 +172,8 @@ mod tests {
             (Found::Nothing, false, Found::Nothing, Fate::Gone),
             (Found::Nothing, false, another, Fate::Restore),
             (file(b"changed"), false, another, Fate::Leave),
+            (another, false, another, Fate::Restore),
+            (link("a"), false, link("a"), Fate::Restore),
             (link("a"), false, Found::Nothing, Fate::Leave),
             (Found::Other, false, another, Fate::Leave),
         ] {

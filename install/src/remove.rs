@@ -8,7 +8,7 @@ use cni::Undo;
 use crate::decide::{self, Fate};
 use crate::error::{Doing, Result};
 use crate::list::List;
-use crate::place::{Place, is_kept, kept};
+use crate::place::{Place, is_kept, kept, remove_if_there};
 
 /// What became of a file that the list named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +82,8 @@ fn take_back(place: &Place, name: &str) -> Result<Option<Removed>> {
         }
         Fate::Restore => {
             let back = fs::rename(&backup, &path);
+            // One file under two names is renamed by nobody.
+            let back = back.and_then(|()| remove_if_there(&backup));
             back.doing(|| format!("bring {} back", backup.display()))?;
             Undone::Restored
         }

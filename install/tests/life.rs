@@ -204,6 +204,19 @@ fn nothing_is_kept_over_something_else() {
     node.expect(&[("b", "another's")]);
 }
 
+/// As one leaves it that was killed before the exchange: what was kept is the same file still.
+#[test]
+fn what_is_there_again_needs_no_backup() {
+    let node = Node::new();
+    let (b, backup) = (node.bin().join("b"), node.bin().join("b.bak"));
+    node.another("b", "another's");
+    node.put(&[("b", "2")]).unwrap();
+    fs::remove_file(&b).unwrap();
+    fs::hard_link(&backup, &b).unwrap();
+    assert_eq!(node.remove()[0].undone, Undone::Restored);
+    node.expect(&[("b", "another's")]);
+}
+
 #[test]
 fn what_is_no_file_is_refused() {
     let node = Node::new();
