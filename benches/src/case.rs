@@ -11,7 +11,7 @@ pub enum Case {
     Chain,
     /// Eight pods at once
     AtOnce,
-    /// One pod more, with 0, 100, 250 and 1,000 pods on the node
+    /// One pod more, with 0, 100, 250 and 1,000 pods on the node; and connections by its host port
     Pods,
     /// host-local alone, with 0, 1,000, 10,000 and 60,000 reservations
     Store,
@@ -19,6 +19,8 @@ pub enum Case {
     Ports,
     /// GC, with nothing to remove and with an attachment that is gone
     Gc,
+    /// What passes a shaped link, and from pod to pod
+    Traffic,
     /// Processes started, system calls made and memory held, by ptrace
     Processes,
     /// Instructions of a plugin's own, by valgrind
@@ -29,13 +31,14 @@ pub enum Case {
 
 impl Case {
     /// In the order in which they are measured.
-    pub const ALL: [Case; 9] = [
+    pub const ALL: [Case; 10] = [
         Case::Chain,
         Case::AtOnce,
         Case::Pods,
         Case::Store,
         Case::Ports,
         Case::Gc,
+        Case::Traffic,
         Case::Processes,
         Case::Instructions,
         Case::Sizes,
@@ -50,6 +53,7 @@ impl Case {
             Case::Store => "host-local alone, with so many reservations",
             Case::Ports => "One pod with so many host ports",
             Case::Gc => "GC, with so many attachments",
+            Case::Traffic => "What passes, once the pods are there",
             Case::Processes => {
                 "Processes and system calls of a chain's call, and the most memory a plugin has"
             }

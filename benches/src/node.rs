@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cni::runtime::{NetworkList, Runtime, RuntimeConf};
-use cni::{Error, Version};
+use cni::{AddResult, Error, Version};
 use lab::{Lab, Namespace, Snapshot};
 use serde_json::{Map, Value};
 
@@ -177,6 +177,25 @@ impl Node {
         refused.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// A pod's ADD, which nobody measures.
+    ///
+    /// # Errors
+    /// A plugin's.
+    pub fn add(
+        &self,
+        list: &NetworkList,
+        pod: &Pod,
+        asked: &Map<String, Value>,
+    ) -> Outcome<AddResult> {
+        let mut result = None;
+        let conf = pod.conf(asked);
+        self.time("ADD", || {
+            result = Some(self.runtime.add(list, &conf)?);
+            Ok(())
+        })?;
+        Ok(result.ok_or("an ADD without a result")?)
+    }
+
     /// One call of a chain: what it took, and what each plugin of it did. No other may run at the
     /// same time.
     ///
@@ -245,6 +264,11 @@ impl Node {
 }
 
 impl Pod {
+    /// What it is.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// As a runtime asks for it.
     pub fn conf(&self, asked: &Map<String, Value>) -> RuntimeConf {
         RuntimeConf {

@@ -14,9 +14,18 @@ pub enum Unit {
     /// Milliseconds.
     #[serde(rename = "ms")]
     Milliseconds,
-    /// Attachments a second: more is better.
+    /// Attachments or connections a second: more is better.
     #[serde(rename = "1/s")]
     PerSecond,
+    /// Megabits a second: more is better.
+    #[serde(rename = "Mbit/s")]
+    Megabits,
+    /// Microseconds.
+    #[serde(rename = "µs")]
+    Microseconds,
+    /// How far something is from what was asked for, in percent of that.
+    #[serde(rename = "%")]
+    PercentOff,
     /// How many there are.
     #[serde(rename = "count")]
     Count,
@@ -31,6 +40,9 @@ impl Unit {
         match self {
             Unit::Milliseconds => "ms",
             Unit::PerSecond => "1/s",
+            Unit::Megabits => "Mbit/s",
+            Unit::Microseconds => "µs",
+            Unit::PercentOff => "% off",
             Unit::Count => "count",
             Unit::Kilobytes => "KiB",
         }
@@ -39,7 +51,7 @@ impl Unit {
     /// The best value of a series: what came of it when the least got in its way.
     pub fn best(self, series: Summary) -> f64 {
         match self {
-            Unit::PerSecond => series.greatest,
+            Unit::PerSecond | Unit::Megabits => series.greatest,
             _ => series.least,
         }
     }
@@ -47,7 +59,7 @@ impl Unit {
     /// How many times better `ours` is than `theirs`.
     pub fn gain(self, ours: f64, theirs: f64) -> f64 {
         match self {
-            Unit::PerSecond => ours / theirs,
+            Unit::PerSecond | Unit::Megabits => ours / theirs,
             _ => theirs / ours,
         }
     }
@@ -106,7 +118,13 @@ mod tests {
 
     #[test]
     fn less_time_is_better_and_so_is_a_higher_rate() {
-        let gains = [Unit::Milliseconds, Unit::PerSecond].map(|unit| unit.gain(2.0, 8.0));
-        assert_eq!(gains, [4.0, 0.25]);
+        let units = [
+            Unit::Milliseconds,
+            Unit::PercentOff,
+            Unit::PerSecond,
+            Unit::Megabits,
+        ];
+        let gains = units.map(|unit| unit.gain(2.0, 8.0));
+        assert_eq!(gains, [4.0, 4.0, 0.25, 0.25]);
     }
 }

@@ -8,7 +8,7 @@ use benches::{Case, Options, Report, Row, Rules, Side, Unit};
 use clap::Parser;
 
 /// The rows that a case must have for each backend and number, in their order.
-const EXPECTED: [(Case, &[&str]); 8] = [
+const EXPECTED: [(Case, &[&str]); 9] = [
     (
         Case::Chain,
         &[
@@ -37,7 +37,7 @@ const EXPECTED: [(Case, &[&str]); 8] = [
             "DEL p99",
         ],
     ),
-    (Case::Pods, &["ADD", "CHECK", "DEL"]),
+    (Case::Pods, &["ADD", "CHECK", "DEL", "connections"]),
     (Case::Store, &["ADD", "CHECK", "DEL"]),
     (Case::Ports, &["ADD", "CHECK", "DEL"]),
     (
@@ -51,6 +51,15 @@ const EXPECTED: [(Case, &[&str]); 8] = [
             "GC of one bridge",
             "GC of one portmap",
             "GC of one bandwidth",
+        ],
+    ),
+    (
+        Case::Traffic,
+        &[
+            "pod to pod",
+            "ping of pod by pod",
+            "100 kbit/s in",
+            "100 kbit/s out",
         ],
     ),
     (

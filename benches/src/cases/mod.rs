@@ -2,6 +2,7 @@
 
 mod at_once;
 mod chain;
+mod connections;
 mod gc;
 mod instructions;
 mod life;
@@ -10,6 +11,7 @@ mod ports;
 mod processes;
 mod sizes;
 mod store;
+mod traffic;
 
 use std::path::Path;
 
@@ -163,6 +165,7 @@ pub fn run(case: Case, bench: &mut Bench) -> Outcome<Vec<Row>> {
         Case::Store => store::run(bench),
         Case::Ports => ports::run(bench),
         Case::Gc => gc::run(bench),
+        Case::Traffic => traffic::run(bench),
         Case::Processes => processes::run(bench),
         Case::Instructions => instructions::run(bench),
         Case::Sizes => sizes::run(bench),

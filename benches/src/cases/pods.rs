@@ -1,6 +1,7 @@
 //! One pod more on a node that has many.
 
 use super::Bench;
+use super::connections;
 use super::life::Life;
 use crate::row::Subject;
 use crate::{Case, Outcome, Row, Rules};
@@ -24,18 +25,20 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
             bench
                 .progress
                 .begin(&format!("one more than {at} pods, {name}"));
+            let subject = Subject {
+                case: Case::Pods,
+                rules: Some(rules),
+                at: Some(at),
+            };
             let life = Life {
-                subject: Subject {
-                    case: Case::Pods,
-                    rules: Some(rules),
-                    at: Some(at),
-                },
+                subject,
                 number,
                 ports: 1,
                 rounds: ROUNDS,
                 plugins: false,
             };
             rows.extend(life.run(bench, &nodes, floor.as_ref())?);
+            rows.extend(connections::run(bench, &nodes, subject, number)?);
         }
         bench.progress.begin(&format!("removing the pods, {name}"));
     }
