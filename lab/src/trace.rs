@@ -1,5 +1,9 @@
 //! Programs watched at every system call that they and their children make, by ptrace(2).
 
+#[cfg_attr(not(target_arch = "x86_64"), path = "trace/elsewhere.rs")]
+mod call;
+mod netlink;
+
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
@@ -31,6 +35,8 @@ pub struct Traced {
     pub output: Output,
     /// The program, then all that it started, in the order in which they came to be.
     pub processes: Vec<Process>,
+    /// How many of the faults that were asked for were made: of netlink, not every call can have one.
+    pub faults: u64,
 }
 
 /// A process that was watched.
@@ -64,14 +70,23 @@ pub enum Next {
     Proceed,
     /// It is killed, and does not make it. Its children live on.
     Kill,
+    /// The call fails with that error, and is not made. (`close` is made: it frees its descriptor
+    /// whatever it answers.)
+    Fail(Errno),
+    /// What it asks for by netlink is refused by the kernel, which answers with that error: the first
+    /// request of the message that is sent.
+    Refuse(Errno),
+    /// The part of a dump that it reads by netlink says that the dump was interrupted.
+    Interrupt,
 }
+
+/// Whether calls can be made to fail here, and netlink to answer otherwise: on x86-64.
+pub const CAN_FAIL: bool = cfg!(target_arch = "x86_64");
 
 impl Entry<'_> {
     /// The call's number, as in asm/unistd.h; `None` where the kernel does not tell.
     pub fn number(&self) -> Option<u64> {
-        let file = format!("/proc/{}/syscall", self.thread);
-        let text = fs::read_to_string(file).ok()?;
-        text.split(' ').next()?.parse().ok()
+        call::number(self.thread)
     }
 }
 
@@ -108,7 +123,7 @@ pub fn trace(
     let traced = Tracer::new(group, at_entry).run();
     drop(ended);
     let late = watchdog.join().unwrap_or_default();
-    let (status, processes) = traced
+    let traced = traced
         .map_err(std::io::Error::from)
         .doing(format!("trace {program}"))?;
     if late {
@@ -117,11 +132,15 @@ pub fn trace(
         )));
     }
     let output = Output {
-        status,
+        status: traced.status,
         stdout: stdout.recv().unwrap_or_default(),
         stderr: stderr.recv().unwrap_or_default(),
     };
-    Ok(Traced { output, processes })
+    Ok(Traced {
+        output,
+        processes: traced.processes,
+        faults: traced.faults,
+    })
 }
 
 /// Whether processes can be traced here; else why not, so that a test can skip and say so.
@@ -141,6 +160,7 @@ struct Tracer<F> {
     threads: HashMap<Pid, Thread>,
     processes: Vec<Process>,
     entries: u64,
+    faults: u64,
     at_entry: F,
 }
 
@@ -150,6 +170,19 @@ struct Thread {
     process: usize,
     /// Whether it is within a system call: the next stop at one is its exit.
     inside: bool,
+    /// What is to be done at that exit.
+    then: Option<Then>,
+    /// The error that the kernel's next one is to become.
+    refused: Option<Errno>,
+}
+
+/// What is done when a call returns.
+#[derive(Clone, Copy)]
+enum Then {
+    Fail(Errno),
+    /// What it has sent becomes again what it was, since it may be sent again.
+    Restore(u64, [u8; 2]),
+    Interrupt,
 }
 
 impl<F: FnMut(&Entry) -> Next> Tracer<F> {
@@ -160,11 +193,12 @@ impl<F: FnMut(&Entry) -> Next> Tracer<F> {
             threads: HashMap::new(),
             processes: Vec::new(),
             entries: 0,
+            faults: 0,
             at_entry,
         }
     }
 
-    fn run(mut self) -> nix::Result<(ExitStatus, Vec<Process>)> {
+    fn run(mut self) -> nix::Result<Self> {
         // Stopped by its exec, since it has asked to be traced.
         waitpid(self.root, Some(WaitPidFlag::__WALL))?;
         let all = Options::PTRACE_O_TRACESYSGOOD
@@ -181,7 +215,7 @@ impl<F: FnMut(&Entry) -> Next> Tracer<F> {
         loop {
             match waitpid(None, Some(mine)) {
                 Ok(status) => self.step(status)?,
-                Err(Errno::ECHILD) => return Ok((self.status, self.processes)),
+                Err(Errno::ECHILD) => return Ok(self),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
             }
@@ -216,23 +250,77 @@ impl<F: FnMut(&Entry) -> Next> Tracer<F> {
     fn at_system_call(&mut self, thread: Pid) -> nix::Result<()> {
         let mut known = self.thread(thread);
         known.inside = !known.inside;
+        let next = if known.inside {
+            self.entered(thread, known.process)
+        } else {
+            gone_is_fine(self.end(thread, &mut known))?;
+            Next::Proceed
+        };
         self.threads.insert(thread, known);
-        let place = known.process;
-        let Some(process) = self.processes.get_mut(place).filter(|_| known.inside) else {
-            return resume(thread, None);
+        if next == Next::Kill {
+            self.faults += 1;
+            let process = self.processes.get(known.process);
+            return process.map_or(Ok(()), |process| {
+                gone_is_fine(kill(process.pid, Signal::SIGKILL))
+            });
+        }
+        gone_is_fine(self.begin(thread, next))?;
+        resume(thread, None)
+    }
+
+    /// Asks what is to become of a call.
+    fn entered(&mut self, thread: Pid, place: usize) -> Next {
+        let Some(process) = self.processes.get_mut(place) else {
+            return Next::Proceed;
         };
         process.system_calls += 1;
         self.entries += 1;
-        let entry = Entry {
+        (self.at_entry)(&Entry {
             process,
             place,
             nth: self.entries,
             thread,
+        })
+    }
+
+    /// Makes the fault, or has it made when the call returns.
+    fn begin(&mut self, thread: Pid, next: Next) -> nix::Result<()> {
+        let then = match next {
+            Next::Proceed | Next::Kill => return Ok(()),
+            Next::Interrupt => Some(Then::Interrupt),
+            Next::Fail(errno) => {
+                call::skip(thread)?;
+                self.faults += 1;
+                Some(Then::Fail(errno))
+            }
+            Next::Refuse(_) => call::spoil(thread)?.map(|(at, was)| Then::Restore(at, was)),
         };
-        match (self.at_entry)(&entry) {
-            Next::Proceed => resume(thread, None),
-            Next::Kill => gone_is_fine(kill(process.pid, Signal::SIGKILL)),
+        if let Some(known) = self.threads.get_mut(&thread) {
+            known.then = then;
+            if let (Next::Refuse(errno), Some(_)) = (next, then) {
+                known.refused = Some(errno);
+            }
         }
+        Ok(())
+    }
+
+    fn end(&mut self, thread: Pid, known: &mut Thread) -> nix::Result<()> {
+        match known.then.take() {
+            Some(Then::Fail(errno)) => call::fail(thread, errno)?,
+            Some(Then::Restore(address, was)) => call::put(thread, address, &was),
+            Some(Then::Interrupt) => {
+                self.faults += u64::from(call::change(thread, netlink::interrupt)?);
+            }
+            None => {}
+        }
+        let Some(errno) = known.refused else {
+            return Ok(());
+        };
+        if call::change(thread, |bytes| netlink::refuse(bytes, errno))? && !call::peeks(thread)? {
+            known.refused = None;
+            self.faults += 1;
+        }
+        Ok(())
     }
 
     fn at_event(&mut self, thread: Pid, event: i32) {
@@ -270,6 +358,8 @@ impl<F: FnMut(&Entry) -> Next> Tracer<F> {
         let new = Thread {
             process,
             inside: false,
+            then: None,
+            refused: None,
         };
         self.threads.insert(thread, new);
         new

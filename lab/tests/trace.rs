@@ -5,7 +5,9 @@
 
 use std::process::Command;
 
-use lab::trace::{Next, Process, Traced, supported, trace};
+use lab::trace::{CAN_FAIL, Entry, Next, Process, Traced, supported, trace};
+use nix::errno::Errno;
+use nix::libc::{SYS_mkdir, SYS_mkdirat, SYS_recvmsg, SYS_sendmsg, SYS_sendto};
 
 fn sh(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -140,4 +142,72 @@ fn one_that_is_killed_does_not_make_the_call() {
         }
     }
     assert!(file.exists(), "the last call comes after it");
+}
+
+/// Whether calls can be made to fail; that they cannot is said aloud and counted.
+fn can_fail() -> bool {
+    if !CAN_FAIL {
+        lab::skip("system calls can be made to fail on x86-64 alone");
+    }
+    CAN_FAIL && can()
+}
+
+fn is(entry: &Entry, numbers: &[i64]) -> bool {
+    let number = entry.number().and_then(|number| i64::try_from(number).ok());
+    number.is_some_and(|number| numbers.contains(&number))
+}
+
+#[test]
+fn a_call_that_fails_is_not_made() {
+    if !can_fail() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let mut mkdir = Command::new("mkdir");
+    let fail = |entry: &Entry| match is(entry, &[SYS_mkdir, SYS_mkdirat]) {
+        true => Next::Fail(Errno::ENOSPC),
+        false => Next::Proceed,
+    };
+    let traced = trace(mkdir.arg(&made), b"", fail).unwrap();
+    assert_eq!(traced.faults, 1);
+    assert!(!traced.output.status.success() && !made.exists());
+    let said = String::from_utf8(traced.output.stderr).unwrap();
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+#[test]
+fn netlink_refuses_and_interrupts() {
+    if !can_fail() || lab::supported().is_err() {
+        return;
+    }
+    let lab = lab::Lab::new("refused").unwrap();
+    let node = lab.namespace("node").unwrap();
+    let ip = |words: &str, calls: &[i64], fault: Next| {
+        let mut ip = Command::new(lab::find_tool("ip").unwrap());
+        let ip = ip.args(words.split(' '));
+        let at = |entry: &Entry| {
+            if is(entry, calls) {
+                fault
+            } else {
+                Next::Proceed
+            }
+        };
+        node.run(|| trace(ip, b"", at)).unwrap().unwrap()
+    };
+    let sends = [SYS_sendmsg, SYS_sendto];
+    let busy = ip(
+        "link add b0 type bridge",
+        &sends,
+        Next::Refuse(Errno::EBUSY),
+    );
+    assert!(busy.faults > 0 && !busy.output.status.success());
+    let said = String::from_utf8(busy.output.stderr).unwrap();
+    assert!(said.contains("Device or resource busy"), "{said}");
+    assert!(node.netlink().unwrap().link("b0").unwrap().is_none());
+
+    let interrupted = ip("link show", &[SYS_recvmsg], Next::Interrupt);
+    assert!(interrupted.faults > 0);
+    let said = String::from_utf8(interrupted.output.stderr).unwrap();
+    assert!(said.contains("Dump was interrupted"), "{said}");
 }
