@@ -2,11 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fmt::Debug;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ExitStatus, Output, Stdio};
 use std::time::Duration;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::{Error, code};
 
@@ -129,22 +132,41 @@ fn failure(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Error {
 }
 
 fn start(program: &Path, variables: &[(&str, &OsStr)], stdin: &[u8]) -> io::Result<Output> {
+    // Not a second pipe, which would have to be read at the same time. What is in there outlives the
+    // program, and nobody has to wait for who else has it open.
+    let complaints = File::from(memfd_create("stderr", MFdFlags::MFD_CLOEXEC)?);
     let mut command = std::process::Command::new(program);
     command
         .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stderr(complaints.try_clone()?);
     let mut child = while_busy(|| command.spawn())?;
     let pipe = child.stdin.take();
     if stdin.len() <= ALWAYS_FITS {
         feed(pipe, stdin);
-        return child.wait_with_output();
+        return collect(child, complaints);
     }
     // A program that prints much before it reads would block us both.
     std::thread::scope(|scope| {
         scope.spawn(|| feed(pipe, stdin));
-        child.wait_with_output()
+        collect(child, complaints)
+    })
+}
+
+/// Reads what it prints, to its end: it is over also where that cannot be read.
+fn collect(mut child: std::process::Child, mut complaints: File) -> io::Result<Output> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let pipe = child.stdout.take();
+    let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stdout));
+    let status = child.wait()?;
+    read?;
+    complaints.rewind()?;
+    complaints.read_to_end(&mut stderr)?;
+    Ok(Output {
+        status,
+        stdout,
+        stderr,
     })
 }
 
