@@ -14,9 +14,9 @@ pub enum Presence {
     Absent,
     /// It is there.
     Present,
-    /// There is a table in which it may be.
+    /// There is a table in which it may be, or the kernel was kept from saying.
     Possible,
-    /// The kernel would not say.
+    /// The kernel does not tell this process.
     Unknown,
 }
 
@@ -26,7 +26,8 @@ pub fn chains(family: Family, variant: Variant, names: &[&str]) -> Presence {
         Variant::Nft => match nat::has_chain(family, names) {
             Ok(true) => Presence::Present,
             Ok(false) => Presence::Absent,
-            Err(_) => Presence::Unknown,
+            Err(error) if is_forbidden(&error) => Presence::Unknown,
+            Err(_) => Presence::Possible,
         },
         Variant::Legacy => match self::names(family, variant) {
             Names::Known(found) if found.iter().any(|name| names.contains(&name.as_str())) => {
@@ -44,24 +45,34 @@ pub fn chains(family: Family, variant: Variant, names: &[&str]) -> Presence {
 pub enum Names {
     /// These; none where there is no table.
     Known(Vec<String>),
-    /// There is a table, and only its program can tell what is in it.
+    /// There is a table, and only its program can tell what is in it; or the kernel was kept from saying.
     Hidden,
-    /// The kernel would not say whether there is a table.
+    /// The kernel does not tell this process whether there is a table.
     Unknown,
 }
 
 /// The names of all chains.
 pub fn names(family: Family, variant: Variant) -> Names {
     match variant {
-        Variant::Nft => nat::chains(family).map_or(Names::Unknown, Names::Known),
+        Variant::Nft => match nat::chains(family) {
+            Ok(names) => Names::Known(names),
+            Err(error) if is_forbidden(&error) => Names::Unknown,
+            Err(_) => Names::Hidden,
+        },
         Variant::Legacy => match legacy_tables(family) {
             Ok(tables) if tables.iter().any(|table| table == "nat") => {
                 legacy::chains(family).map_or(Names::Hidden, Names::Known)
             }
             Ok(_) => Names::Known(Vec::new()),
-            Err(_) => Names::Unknown,
+            Err(error) if is_forbidden(&error) => Names::Unknown,
+            Err(_) => Names::Hidden,
         },
     }
+}
+
+/// Whether another answer cannot be had, however often the kernel is asked.
+fn is_forbidden(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 /// The tables of a family that are there in the calling thread's namespace, of the legacy variant: the
