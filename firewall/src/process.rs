@@ -65,6 +65,8 @@ pub struct Running {
     stdin: Option<File>,
     /// What it is still to be given.
     input: Vec<u8>,
+    /// Why it could not be given that.
+    unfed: Option<io::Error>,
     stdout: Pipe,
     stderr: Pipe,
     /// What it may say on standard output, in bytes.
@@ -90,6 +92,7 @@ impl Running {
             has_ended: false,
             stdin: None,
             input: Vec::new(),
+            unfed: None,
             stdout: Pipe::default(),
             stderr: Pipe::default(),
             most,
@@ -119,6 +122,9 @@ impl Running {
                 return Ok(End::TimedOut);
             }
             self.write();
+            if let Some(error) = self.unfed.take() {
+                return Err(error);
+            }
             let most = self.most.saturating_add(1);
             self.stdout.read(most)?;
             if self.stdout.kept.len() > self.most {
@@ -142,7 +148,7 @@ impl Running {
     }
 
     /// Writes what the program takes now. One that does not read must not keep us; it says why by
-    /// its exit status.
+    /// its exit status. One that reads less than it should would do so, and succeed.
     fn write(&mut self) {
         let Some(stdin) = &mut self.stdin else {
             return;
@@ -152,7 +158,10 @@ impl Running {
                 Ok(written) => drop(self.input.drain(..written)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => break,
+                Err(error) => {
+                    self.unfed = Some(error).filter(|it| it.kind() != ErrorKind::BrokenPipe);
+                    break;
+                }
             }
         }
         self.stdin = None;
