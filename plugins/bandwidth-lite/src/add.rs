@@ -23,11 +23,11 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     let ticks = net::qdisc::ticks_per_microsecond().context("failed to read the tick")?;
     let attachment = request.attachment();
     let want = Want::new(&limits, &attachment, &place.host, ticks);
-    let stale = look(&place, &want, &Identity::of(&attachment))?;
+    let found = look(&place, &want, &Identity::of(&attachment))?;
 
-    if let Some(stale) = stale {
+    if let Some(stale) = &found.stale {
         request.step("stale");
-        clear(&place, &stale)?;
+        clear(&place, stale)?;
     }
     let mut undo = Undo::new();
     if let Some(ifb) = &want.egress {
@@ -39,6 +39,9 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     if let Some(tbf) = want.ingress {
         request.step("ingress");
         // Last, since what it replaces could not be put back.
+        if !found.has_root {
+            undo.push(|| take_back(|node| delete_tbf(node, &place.host)));
+        }
         let added = place.node.add_tbf(place.host.index, tbf, true);
         added.context(format!("create qdisc on {:?}", place.host.name))?;
     }
@@ -46,8 +49,16 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     Ok(result)
 }
 
-/// Sees that nothing is in the way. Returns an ifb that an earlier ADD of the same attachment left.
-fn look(place: &Place, want: &Want, identity: &Identity) -> Result<Option<Link>, Error> {
+/// What an earlier ADD of the same attachment left.
+struct Found {
+    /// Its ifb.
+    stale: Option<Link>,
+    /// Whether the host veth has a root qdisc, of this plugin's kind.
+    has_root: bool,
+}
+
+/// Sees that nothing is in the way.
+fn look(place: &Place, want: &Want, identity: &Identity) -> Result<Found, Error> {
     let name = &identity.name;
     let ifb = place.node.link(name);
     let ifb = ifb.context(format!("failed to look for {name:?}"))?;
@@ -55,18 +66,24 @@ fn look(place: &Place, want: &Want, identity: &Identity) -> Result<Option<Link>,
         let msg = format!("adding link: {name:?} already exists and is not ours");
         return Err(Error::new(code::ALREADY_EXISTS, msg));
     }
+    let mut has_root = false;
     if want.ingress.is_some() {
         let host = &place.host.name;
         let qdiscs = place.node.qdiscs(place.host.index);
         let qdiscs = qdiscs.context(format!("failed to list qdiscs of {host:?}"))?;
-        if let Some(root) = want::root(&qdiscs).filter(|root| !want::is_our_tbf(root)) {
+        let root = want::root(&qdiscs);
+        if let Some(root) = root.filter(|root| !want::is_our_tbf(root)) {
             return Err(
                 Error::new(code::ALREADY_EXISTS, "create qdisc: file exists")
                     .details(format!("{host:?} has a root qdisc of kind {:?}", root.kind)),
             );
         }
+        has_root = root.is_some();
     }
-    Ok(ifb)
+    Ok(Found {
+        stale: ifb,
+        has_root,
+    })
 }
 
 /// Removes a stale ifb, and first what is redirected to it: that would be lost.
@@ -82,15 +99,16 @@ fn shape_egress<'u>(place: &'u Place, want: &Ifb, undo: &mut Undo<'u>) -> Result
     let node = &place.node;
     let identity = &want.identity;
     let marks = &identity.marks;
-    let made = node.create_ifb(&identity.name, Some(marks.mac), marks.group, want.mtu);
-    made.context(format!("adding link {:?}", identity.name))?;
-    let name = identity.name.clone();
+    // Before it is made, as each step here: the kernel may have done it although its answer was lost.
+    let own = identity.clone();
     undo.push(move || {
-        take_back(|node| match node.link(&name)? {
-            Some(link) => node.delete_link(link.index).map(drop),
-            None => Ok(()),
+        take_back(|node| match node.link(&own.name)? {
+            Some(link) if own.owns(&link) => node.delete_link(link.index).map(drop),
+            _ => Ok(()),
         });
     });
+    let made = node.create_ifb(&identity.name, Some(marks.mac), marks.group, want.mtu);
+    made.context(format!("adding link {:?}", identity.name))?;
     let ifb = link::expect(node, &identity.name)?;
     let alias = node.set_alias(ifb.index, &marks.alias);
     alias.context(format!("failed to set the alias of {:?}", ifb.name))?;
@@ -105,16 +123,24 @@ fn redirect<'u>(place: &'u Place, ifb: &Link, undo: &mut Undo<'u>) -> Result<(),
     let (node, host) = (&place.node, &place.host);
     let failed = format!("failed to redirect ingress of {:?}", host.name);
     let before = node.qdiscs(host.index).context(&failed)?;
-    node.ensure_ingress(host.index).context(&failed)?;
     if !want::has_ingress(&before) {
         undo.push(move || take_back(|node| node.delete_ingress(host.index)));
     }
+    node.ensure_ingress(host.index).context(&failed)?;
     // A filter whose target is gone comes first, and drops all.
     node.delete_redirect(host.index, GONE).context(&failed)?;
     let index = ifb.index;
     undo.push(move || take_back(|node| node.delete_redirect(host.index, index)));
     node.add_redirect(host.index, index).context(&failed)?;
     Ok(())
+}
+
+fn delete_tbf(node: &Netlink, host: &Link) -> net::Result<()> {
+    let qdiscs = node.qdiscs(host.index)?;
+    match want::root(&qdiscs).is_some_and(want::is_our_tbf) {
+        true => node.delete_root_qdisc(host.index),
+        false => Ok(()),
+    }
 }
 
 /// Undoes one change, by a socket of its own: the one in use may be what failed. That this fails as
