@@ -10,13 +10,14 @@ use firewall::Family;
 use firewall::hostport::{Mapping, Protocol};
 use net::conntrack::{self, Destination};
 
-/// Removes the entries of those ports that are UDP, each in its family. What fails is only told: the
-/// flow ends some day.
+/// Removes the entries of those ports that are UDP, each in its family. What fails is tried once more,
+/// by a socket of its own, and then only told: the flow ends some day.
 pub fn remove(forwards: impl IntoIterator<Item = (Family, Mapping)>) {
     let forwards: Vec<_> = forwards.into_iter().collect();
     for family in Family::ALL {
         let destinations = destinations(family, &forwards);
-        if let Err(error) = conntrack::delete_udp(family == Family::V6, destinations) {
+        let delete = || conntrack::delete_udp(family == Family::V6, destinations.clone());
+        if let Err(error) = delete().or_else(|_| delete()) {
             let _ = writeln!(
                 std::io::stderr(),
                 "failed to delete stale UDP conntrack entries for {family}: {error}"
