@@ -16,6 +16,8 @@ BIN          := target/bin
 DIST         ?= target/dist
 # Options of the benchmark.
 BENCH        ?=
+# Options of the driver of faults.
+FAULTS       ?=
 
 # What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and
 # tests run, and the reference plugins that one test compares with.
@@ -42,7 +44,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench floor valgrind lint deny fuzz browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench faults floor valgrind lint deny fuzz browser schema install uninstall dist clean
 
 all: build
 
@@ -160,6 +162,16 @@ bench: build floor valgrind
 	@$(CHOOSE_TARGET); \
 	cargo build --release --locked --target $$target -p benches; \
 	target/$$target/release/bench --ours $(BIN) $(BENCH)
+
+# A fault at every system call, one at a time. FAULTS="--sample 10" makes some of them;
+# `make faults FAULTS=--help` lists what else.
+faults: build
+	@export CNI_BIN_DIR=$(abspath $(BIN)); \
+	if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
+	fi; \
+	cargo run --locked --quiet -p faults -- $(FAULTS)
 
 # What the benchmark runs beside the plugins.
 floor: deps

@@ -77,7 +77,7 @@ impl World {
             ("portmap", json!({ "backend": "nftables" })),
         ];
         let list = node.conflist_with("20-dual-stack.conflist", &changes);
-        World::of_list(node, list)
+        Some(World::of_list(node, list))
     }
 
     /// As [`World::dual_stack`], with a filter of each pod's source MAC; `None` also where this
@@ -89,16 +89,17 @@ impl World {
         }
         let changes = [("bridge", json!({ "macspoofchk": true }))];
         let list = node.conflist_with("20-dual-stack.conflist", &changes);
-        World::of_list(node, list)
+        Some(World::of_list(node, list))
     }
 
     fn of(node: Node, conflist: &str) -> Option<World> {
         let list = node.conflist(conflist);
-        World::of_list(node, list)
+        Some(World::of_list(node, list))
     }
 
-    fn of_list(node: Node, list: NetworkList) -> Option<World> {
-        Some(World::beside(node.outside(), node, list))
+    /// A node in use by this chain.
+    pub fn of_list(node: Node, list: NetworkList) -> World {
+        World::beside(node.outside(), node, list)
     }
 
     fn beside(outside: Namespace, node: Node, list: NetworkList) -> World {

@@ -1,0 +1,48 @@
+//! Faults that once left something, made again.
+
+// What helps a test fails as the test does.
+#![allow(clippy::unwrap_used)]
+
+use faults::{Options, run};
+
+/// Makes all cases of that name: there must be some, and no finding.
+fn make(only: &str) {
+    if let Err(reason) = lab::supported().and_then(|()| lab::trace::supported()) {
+        return lab::skip(&reason);
+    }
+    if !lab::trace::CAN_FAIL {
+        return lab::skip("system calls can be made to fail on x86-64 alone");
+    }
+    let options = Options {
+        only: only.parse().unwrap(),
+        jobs: 2,
+        ..Options::default()
+    };
+    let tally = run(&options).unwrap();
+    assert!(tally.tried() > 0, "{only}: no such case");
+    assert_eq!(tally.findings() + tally.flows(), 0, "{only}:\n{tally}");
+}
+
+/// The kernel has made what it was asked for, and its answer is lost.
+#[test]
+fn answers_to_bandwidth_are_lost() {
+    make("nft-dual/ADD/bandwidth/EIO/del/0.45.*");
+}
+
+/// Whether there are rules is not known then.
+#[test]
+fn the_kernel_is_busy_when_gc_asks_for_chains() {
+    make("nft-dual/GC/bridge/netlink-busy/gc/0.*");
+}
+
+/// What the IPAM says cannot be read.
+#[test]
+fn the_ipam_cannot_be_heard() {
+    make("nft-dual/ADD/bridge/EIO/del/0.0.*");
+}
+
+/// Flows of UDP are deleted in a second attempt.
+#[test]
+fn conntrack_is_busy() {
+    make("nft-dual/DEL/portmap/netlink-busy/del/0.44.*");
+}
