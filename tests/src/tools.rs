@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -67,7 +67,12 @@ pub fn replace_iptables(folder: &Path, script: &str) -> PathBuf {
                 let name = format!("{family}{variant}{verb}");
                 if let Some(real) = lab::find_tool(&name) {
                     let text = format!("#!/bin/sh\nreal={}\n{script}\n", real.display());
-                    write_script(&folder.join(name), &text);
+                    // The name of the file behind a link tells the variant.
+                    let file = real.canonicalize().unwrap();
+                    let file = file.file_name().unwrap().to_string_lossy();
+                    let file = folder.join(format!("{name}-of-{file}"));
+                    write_script(&file, &text);
+                    symlink(file, folder.join(name)).unwrap();
                 }
             }
         }

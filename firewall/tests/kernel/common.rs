@@ -213,16 +213,24 @@ pub fn script(path: &Path, what: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Counts the runs of all programs of the variant under their plain names.
+/// Counts the runs of all programs of the variant, under their plain names and the variant's own.
 pub fn count_runs() {
     let real = tools().join("real");
     std::fs::create_dir(&real).unwrap();
+    // The file's name tells the variant.
+    let variant = variants().0;
+    let counter = tools().join(format!("counted-{variant}"));
+    let run = format!("exec {}/${{0##*/}} \"$@\"", real.display());
+    script(&counter, &run);
     for program in ["iptables", "ip6tables"] {
         for suffix in ["", "-restore"] {
             let name = format!("{program}{suffix}");
-            std::fs::rename(tools().join(&name), real.join(&name)).unwrap();
-            let run = format!("exec {} \"$@\"", real.join(&name).display());
-            script(&tools().join(&name), &run);
+            let file = tools().join(&name).canonicalize().unwrap();
+            std::fs::remove_file(tools().join(&name)).unwrap();
+            for name in [name, format!("{program}-{variant}{suffix}")] {
+                symlink(&file, real.join(&name)).unwrap();
+                symlink(&counter, tools().join(&name)).unwrap();
+            }
         }
     }
 }
