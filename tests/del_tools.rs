@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use serde_json::{Value, json};
-use tests::{World, failures, kind, replace_iptables, with, without_tools};
+use tests::{World, failures, kind, replace_iptables, sh, with, without_tools};
 
 /// No tool is found on it.
 const NO_PATH: &[(&str, &str)] = &[("PATH", "/does/not/exist")];
@@ -110,6 +110,33 @@ fn tools_of_administration_are_found_without_path() {
     }
 }
 
+#[test]
+fn of_the_nft_variant_none_is_needed() {
+    for world in World::of_each_family("tools-nft").chain(World::dual_stack("tools-nft-dual")) {
+        let (pod, configs) = world.pod("pod");
+        for time in ["first", "second"] {
+            let answers = world
+                .node
+                .del_each_as(without_tools, &configs, &pod, NO_PATH);
+            assert!(failures(&answers).is_empty(), "{time}: {answers:?}");
+            world.expect_bare(time, &pod);
+            world.expect_untouched(time);
+        }
+    }
+}
+
+/// Of the nft variant a chain to which somebody else leads takes a program.
+fn lead_to_chains(world: &World, rules: &[String]) {
+    for program in ["iptables", "ip6tables"] {
+        sh(&world.node.namespace, &format!("{program} -t nat -N OTHER"));
+        for prefix in ["CNI-DN-", "CNI-"] {
+            let chain = chain(rules, prefix);
+            let jump = format!("{program} -t nat -A OTHER -j {chain}");
+            sh(&world.node.namespace, &jump);
+        }
+    }
+}
+
 /// All but the rules goes, the error names them, and DEL with the tools back removes them.
 #[test]
 fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
@@ -120,16 +147,19 @@ fn what_cannot_be_removed_is_named_and_all_else_is_freed() {
         ("no-capabilities", "runtimeConfig"),
     ];
     if let Some(world) = World::dual_stack("tools-lost") {
-        is_named_and_all_else_is_freed(&world, &cases);
+        is_named_and_all_else_is_freed(&world, &cases, true);
     }
     if let Some(world) = World::legacy("tools-lost-legacy") {
-        is_named_and_all_else_is_freed(&world, &cases);
+        is_named_and_all_else_is_freed(&world, &cases, false);
     }
 }
 
-fn is_named_and_all_else_is_freed(world: &World, cases: &[(&str, &str)]) {
+fn is_named_and_all_else_is_freed(world: &World, cases: &[(&str, &str)], is_nft: bool) {
     for (case, key) in cases {
         let (pod, configs) = world.pod(case);
+        if is_nft {
+            lead_to_chains(world, &world.left().rules);
+        }
         let rules = world.left().rules;
         let configs: Vec<_> = configs
             .iter()
@@ -164,6 +194,11 @@ fn is_named_and_all_else_is_freed(world: &World, cases: &[(&str, &str)]) {
         world.expect_other_served(case);
 
         world.del(case, &configs, &pod, &[]);
+        if is_nft {
+            for program in ["iptables", "ip6tables"] {
+                sh(&world.node.namespace, &format!("{program} -t nat -X OTHER"));
+            }
+        }
         world.expect_untouched(case);
     }
 }

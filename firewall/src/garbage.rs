@@ -14,6 +14,8 @@ pub struct Kind {
     pub prefix: &'static str,
     /// What the comments of its rules, or of those that lead to it, begin with.
     pub words: &'static str,
+    /// The chain whose rules lead to it.
+    pub entered_from: &'static str,
 }
 
 /// How the chains of one kind are recognised that belong to no valid attachment of a network.
@@ -86,10 +88,12 @@ mod tests {
     const MASQUERADE: Kind = Kind {
         prefix: "CNI-",
         words: "",
+        entered_from: "POSTROUTING",
     };
     const DNAT: Kind = Kind {
         prefix: "CNI-DN-",
         words: "dnat ",
+        entered_from: "CNI-HOSTPORT-DNAT",
     };
 
     fn owner<'a>(network: &'a str, container_id: &'a str, ifname: &'a str) -> Owner<'a> {

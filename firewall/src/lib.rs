@@ -8,8 +8,8 @@
 //! compared by CHECK and turned into a deletion. `ruleset` makes batches of such lines, `verbs` applies
 //! them to both families, `garbage` finds what attachments that are no more have left, `iptables` runs
 //! the programs, and `probe` asks the kernel whether there is anything to do, of legacy tables by
-//! `legacy`. The other backend is
-//! `nft`, which [`macspoof`] speaks by too.
+//! `legacy`. What iptables of the nft variant has made, `nft::nat` reads and removes without it, where
+//! all of it is understood. The other backend is `nft`, which [`macspoof`] speaks by too.
 //!
 //! [`view`] reads what a node has, whoever made it, and what that does to a packet.
 //!

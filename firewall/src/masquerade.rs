@@ -16,6 +16,7 @@ const PREFIX: &str = "CNI-";
 pub(crate) const KIND: Kind = Kind {
     prefix: PREFIX,
     words: "",
+    entered_from: "POSTROUTING",
 };
 
 /// What ADD needs of the node: found before it changes anything.

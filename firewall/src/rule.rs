@@ -69,6 +69,11 @@ impl Rule {
         Rule(format!("-A {chain} {spec}"))
     }
 
+    /// A rule of which only its place is known: no other is like it.
+    pub fn unknown(chain: &str) -> Rule {
+        Rule::new(chain, "")
+    }
+
     /// The line that adds it at the end, which is also its line in the listing.
     pub fn append(&self) -> &str {
         &self.0
@@ -201,6 +206,12 @@ impl Listing {
             }
         }
         listing
+    }
+
+    /// Adds a chain with its rules, in their order.
+    pub fn add(&mut self, chain: &str, rules: impl IntoIterator<Item = Rule>) {
+        self.chains.push(chain.to_owned());
+        self.rules.extend(rules);
     }
 
     /// All rules, in their order.

@@ -1,7 +1,7 @@
 //! What one attachment should have in one family's table `nat`, and the batches of lines for
 //! `iptables-restore` that make it so, repair it or remove it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::rule::{Listing, Rule};
 
@@ -77,6 +77,14 @@ impl RuleSet {
             .iter()
             .chain(&self.entries)
             .map(|rule| rule.append().to_owned())
+    }
+
+    /// The chains that [`RuleSet::missing`] looks at.
+    pub fn chains(&self) -> BTreeSet<&str> {
+        let shared = self.shared.rules.iter().map(|(rule, _)| rule);
+        let rules = shared.chain(&self.entries).map(Rule::chain);
+        let chains = self.shared.chains.iter().copied();
+        chains.chain([self.chain.as_str()]).chain(rules).collect()
     }
 
     /// The first thing that is not as it should be. Rules of others are fine, but not in front of
@@ -281,6 +289,29 @@ mod tests {
         assert!(missing.contains("[-A CNI-DN-a -j RETURN] is in its place"));
         let around = COMPLETE.to_owned() + "-A CNI-DN-a -j RETURN\n-A POSTROUTING -j OTHER\n";
         assert_eq!(set().missing(&Listing::parse(&around)), None);
+    }
+
+    #[test]
+    fn an_unknown_rule_is_none_of_ours() {
+        let whole = Listing::parse(COMPLETE);
+        let set = set();
+        let listed = |unknown: Option<usize>| {
+            let rules: Vec<_> = whole.rules().enumerate().collect();
+            let mut listing = Listing::default();
+            for chain in set.chains() {
+                let of_chain = rules.iter().filter(|(_, rule)| rule.chain() == chain);
+                let known = of_chain.map(|(at, rule)| match Some(*at) == unknown {
+                    true => Rule::unknown(chain),
+                    false => (*rule).clone(),
+                });
+                listing.add(chain, known);
+            }
+            listing
+        };
+        assert_eq!(set.missing(&listed(None)), None);
+        for at in 0..whole.rules().count() {
+            assert!(set.missing(&listed(Some(at))).is_some(), "{at}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::nft::nat;
 use crate::probe::{self, Names, Presence};
 use crate::rule::{Family, Listing, Rule};
 use crate::ruleset::{self, RuleSet};
-use crate::{Error, Owner, Result};
+use crate::{Error, Owner, Result, hostport, masquerade};
 
 /// A chain that an attachment may have left.
 #[derive(Debug, Clone)]
@@ -277,6 +277,14 @@ fn delete_variant(
         Presence::Unknown if !expected => return Ok(Vec::new()),
         _ => {}
     }
+    let (certain, unsure) = by_certainty(leftovers);
+    if variant == Variant::Nft
+        && presence == Presence::Present
+        && probe::chains(family, variant, &unsure) == Presence::Absent
+        && let Ok(Some(removed)) = nat::delete(family, &certain, entered_from)
+    {
+        return Ok(removed);
+    }
     let still_there = |names: &[&str], why: String| {
         let names = names.join(", ");
         Error::StillThere(format!(
@@ -294,7 +302,6 @@ fn delete_variant(
         let ours = leftovers.iter().filter(|left| left.is_ours(listing));
         ruleset::removal(listing, ours.map(|left| &left.chain))
     });
-    let (certain, unsure) = by_certainty(leftovers);
     let removed = match changed {
         // It cannot list the table, or is broken. The kernel finds what is ours by its name, though
         // not what only a listing can tell to be ours.
@@ -314,6 +321,14 @@ fn delete_variant(
         )),
         _ => Ok(removed),
     }
+}
+
+/// The chain whose rules lead to an attachment's of that name.
+fn entered_from(chain: &str) -> &'static str {
+    let [ports, of_first_releases] = hostport::KINDS;
+    let mut kinds = [ports, of_first_releases].into_iter();
+    let kind = kinds.find(|kind| names::is_chain(kind.prefix, chain));
+    kind.unwrap_or(masquerade::KIND).entered_from
 }
 
 /// The names of the chains that are surely the attachment's, and of those that may be.
@@ -407,7 +422,9 @@ fn check_rules(deadline: Deadline, rules: impl Fn(Family) -> Option<RuleSet>) ->
         let Some(set) = rules(family) else { continue };
         let tool = Tool::default_of(family, deadline)?;
         let missing = |text| Err(Error::Missing(format!("{family}: {text}")));
-        if let Some(text) = set.missing(&tool.list()?) {
+        if !is_seen(&tool, family, &set)
+            && let Some(text) = set.missing(&tool.list()?)
+        {
             return missing(text);
         }
         if set.foreign_words {
@@ -419,6 +436,13 @@ fn check_rules(deadline: Deadline, rules: impl Fn(Family) -> Option<RuleSet>) ->
         }
     }
     Ok(())
+}
+
+/// Whether the kernel itself says that all is there, in the table that the program speaks to. What it
+/// says otherwise may be for want of words: then the program is to say.
+fn is_seen(tool: &Tool, family: Family, set: &RuleSet) -> bool {
+    tool.is(Variant::Nft)
+        && nat::list(family, set.chains()).is_ok_and(|listing| set.missing(&listing).is_none())
 }
 
 #[cfg(test)]

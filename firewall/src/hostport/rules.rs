@@ -21,10 +21,12 @@ pub const KINDS: [Kind; 2] = [
     Kind {
         prefix: PREFIX,
         words: names::HOSTPORT_WORDS,
+        entered_from: DNAT,
     },
     Kind {
         prefix: LEGACY_PREFIX,
         words: "snat ",
+        entered_from: "CNI-HOSTPORT-SNAT",
     },
 ];
 

@@ -8,6 +8,7 @@
 //! An ADD sends elements alone, where a look at the rules says that all that is shared is there. The
 //! table, its sets, chains and shared rules are only made where they are missing, under the lock.
 
+mod compat;
 mod condition;
 mod expr;
 mod field;

@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod delete;
 mod gc;
+mod kernel_alone;
 mod macspoof;
 mod nft;
 mod view;
