@@ -72,14 +72,15 @@ impl Error {
         Self::new(code::INVALID_CONFIG, msg)
     }
 
-    /// The error as a runtime reads it, in the configuration's version.
+    /// The error as a runtime reads it, in the configuration's version: each text on one line, since
+    /// runtimes log them as they are, and a name that is told may hold anything.
     pub fn to_json(&self, version: Version) -> Value {
         let mut object = serde_json::Map::new();
         object.insert("cniVersion".into(), version.as_str().into());
         object.insert("code".into(), self.code.into());
-        object.insert("msg".into(), self.msg.as_str().into());
+        object.insert("msg".into(), one_line(&self.msg).into());
         if !self.details.is_empty() {
-            object.insert("details".into(), self.details.as_str().into());
+            object.insert("details".into(), one_line(&self.details).into());
         }
         object.into()
     }
@@ -126,6 +127,19 @@ impl Error {
     }
 }
 
+/// Control characters as they are written in Rust and C.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
 /// An error object; without a code it is none.
 #[derive(Deserialize)]
 struct Printed {
@@ -166,6 +180,20 @@ impl<T, E: fmt::Display> Context<T> for Result<T, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_text_is_one_line() {
+        let hostile = "a\nb\r\u{1b}[2J\0 \u{e9}\"";
+        let told = Error::config(hostile)
+            .details(hostile)
+            .to_json(Version::V1_0_0);
+        for key in ["msg", "details"] {
+            assert_eq!(
+                told[key],
+                r#"a\nb\r\u{1b}[2J\u{0} \u{e9}""#.replace(r"\u{e9}", "\u{e9}")
+            );
+        }
+    }
 
     #[test]
     fn prints_and_reads_back() {
