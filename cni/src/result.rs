@@ -1,5 +1,7 @@
 //! The result of ADD in every version's shape (specification, section "ADD Success").
 
+#[cfg(test)]
+mod properties;
 mod route;
 mod shape;
 #[cfg(test)]

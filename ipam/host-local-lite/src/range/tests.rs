@@ -1,3 +1,6 @@
+use ipnet::Ipv4Net;
+use proptest::prelude::*;
+
 use super::*;
 
 fn ip(text: &str) -> IpAddr {
@@ -254,4 +257,44 @@ fn a_set_gives_all_but_its_gateways() {
     let one = set(&[("10.1.0.0/24", "", "")]);
     assert!(one.gives(ip("10.1.0.2")));
     assert!(!one.gives(ip("10.1.0.1")) && !one.gives(ip("10.1.0.0")));
+}
+
+/// A few ranges of 10.1.0.0/16, in any order, which may overlap.
+fn ranges() -> impl Strategy<Value = Vec<Range>> {
+    let subnet = || IpNet::from(Ipv4Net::new_assert([10, 1, 0, 0].into(), 16));
+    let address = |number: u16| IpAddr::from((0x0a01_0000 | u32::from(number)).to_be_bytes());
+    let range = (any::<u16>(), 0..40_u16, any::<u16>()).prop_map(move |(start, more, gateway)| {
+        let end = start.saturating_add(more);
+        let gateway = Some(address(gateway));
+        Range::new(subnet(), Some(address(start)), Some(address(end)), gateway).unwrap()
+    });
+    proptest::collection::vec(range, 1..5)
+}
+
+proptest! {
+    #[test]
+    fn any_turn_meets_every_address_once_and_ends_with_the_last(
+        ranges in ranges(),
+        at in any::<proptest::sample::Index>(),
+        foreign in any::<IpAddr>(),
+    ) {
+        let overlap = ranges.iter().enumerate().any(|(at, one)| {
+            ranges.iter().skip(at + 1).any(|other| one.overlaps(other))
+        });
+        let set = RangeSet::new(ranges);
+        prop_assert_eq!(set.is_err(), overlap);
+        let Ok(set) = set else { return Ok(()) };
+        let all: Vec<IpAddr> = set.turn(None).map(|(ip, _)| ip).collect();
+        let once: BTreeSet<IpAddr> = all.iter().copied().collect();
+        prop_assert_eq!(once.len(), all.len());
+        let given = all.iter().filter(|ip| set.gives(**ip)).count();
+        prop_assert_eq!(given as u128, set.capacity());
+        for last in [*at.get(&all), foreign] {
+            let turn: Vec<IpAddr> = set.turn(Some(last)).map(|(ip, _)| ip).collect();
+            prop_assert_eq!(turn.len(), all.len());
+            prop_assert_eq!(turn.iter().copied().collect::<BTreeSet<_>>(), once.clone());
+            prop_assert!(!set.contains(last) || turn.last() == Some(&last));
+            prop_assert!(set.turn(Some(last)).all(|(ip, range)| range.contains(ip)));
+        }
+    }
 }
