@@ -93,7 +93,8 @@ impl Error {
     pub fn may_have_changed(&self) -> bool {
         match self {
             Error::Io { .. } | Error::TimedOut { .. } | Error::TooMuch { .. } => true,
-            Error::Refused { status, .. } => *status < 0,
+            // By 0, it has done something else, or more.
+            Error::Refused { status, .. } => *status <= 0,
             Error::Several(errors) => errors.iter().any(Error::may_have_changed),
             _ => false,
         }
@@ -104,7 +105,9 @@ impl Error {
         /// `PARAMETER_PROBLEM` of iptables' xtables.h.
         const PARAMETER_PROBLEM: i32 = 2;
         match self {
-            Error::Refused { family, status, .. } if *status == PARAMETER_PROBLEM => Some(*family),
+            Error::Refused { family, status, .. } => {
+                matches!(*status, 0 | PARAMETER_PROBLEM).then_some(*family)
+            }
             _ => None,
         }
     }
@@ -164,6 +167,7 @@ mod tests {
             source: std::io::ErrorKind::OutOfMemory.into(),
         };
         assert!(lost().may_have_changed() && ended(-1).may_have_changed());
+        assert!(ended(0).may_have_changed());
         assert!(!ended(1).may_have_changed() && !Error::NoTool("x").may_have_changed());
         assert!(Error::Several(vec![ended(1), lost()]).may_have_changed());
     }

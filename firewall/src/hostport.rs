@@ -1,5 +1,6 @@
 //! Ports of the node that lead to a pod.
 
+mod condition;
 mod rules;
 
 use std::fmt;
@@ -144,13 +145,19 @@ impl HostPorts<'_> {
 }
 
 /// Whether conditions can be obeyed, as far as can be said without trying: nftables' are only known
-/// in part, iptables' words are its programs'.
+/// in part, iptables' words are its programs', but for names of links.
 ///
 /// # Errors
 /// [`Error::Unsupported`] names what cannot, and what can.
 pub fn check_conditions(backend: Backend, family: Family, words: &[String]) -> Result<()> {
     match backend {
-        Backend::Iptables => Ok(()),
+        Backend::Iptables => match condition::unreadable(words) {
+            Some(name) => Err(Error::Unsupported(format!(
+                "{name:?} cannot be the name of a link; allowed: letters, digits and signs, no quotes, \
+                 backslashes, white space and no - at its begin"
+            ))),
+            None => Ok(()),
+        },
         Backend::Nftables => nft::check_conditions(family, words),
     }
 }

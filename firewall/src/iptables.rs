@@ -332,6 +332,22 @@ mod tests {
         }
     }
 
+    /// As `iptables-restore` does where a rule has the word `-h`: nothing is applied then.
+    #[test]
+    fn a_program_that_prints_its_help_has_not_done_what_it_was_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let tool = stub(
+            folder.path(),
+            "cat > /dev/null; echo; echo 'Usage: x'; exit 0",
+        );
+        let error = tool.restore(&["-A A -h".to_owned()]).unwrap_err();
+        let text = error.to_string();
+        let so = "iptables: Usage: x (exit status 0, given \"-A A -h\")";
+        assert!(text.ends_with(so), "{text}");
+        assert_eq!(error.of_parameters(), Some(Family::V4));
+        assert!(error.may_have_changed());
+    }
+
     #[test]
     fn a_program_that_does_not_stop_talking_is_said_to() {
         let folder = tempfile::tempdir().unwrap();

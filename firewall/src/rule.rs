@@ -112,8 +112,15 @@ impl Rule {
     /// The word after `option`, as `10.0.0.2/32` after `-s`; a comment's words do not count.
     pub fn value_of(&self, option: &str) -> Option<String> {
         let mut words = self.words().into_iter();
-        words.find(|word| word == option)?;
-        words.next()
+        while let Some(word) = words.next() {
+            if word == option {
+                return words.next();
+            }
+            if word == "--comment" {
+                words.next();
+            }
+        }
+        None
     }
 
     /// What follows the chain, word by word.
@@ -278,6 +285,10 @@ mod tests {
         let rule = Rule::new("X", r#"-m comment --comment "a \" -j CNI-b" -j CNI-c"#);
         assert_eq!(rule.target().as_deref(), Some("CNI-c"));
         assert_eq!(rule.value_of("--comment").as_deref(), Some("a \" -j CNI-b"));
+        // `iptables-save` prints a comment of one plain word without quotes.
+        let rule = Rule::new("X", "-m comment --comment -j -j CNI-c");
+        assert_eq!(rule.target().as_deref(), Some("CNI-c"));
+        assert_eq!(rule.value_of("--comment").as_deref(), Some("-j"));
     }
 
     #[test]

@@ -219,6 +219,12 @@ fn conditions_are_words_of_the_backend() {
             "Invalid condition: \"1.2.3.4\\nCOMMIT\"",
         ),
         (
+            r#","conditionsV6":["-i","a\"b"]"#,
+            7,
+            "Invalid condition: conditionsV6: \"a\\\"b\" cannot be the name of a link; allowed: letters, \
+             digits and signs, no quotes, backslashes, white space and no - at its begin",
+        ),
+        (
             r#","backend":"nftables","conditionsV6":["ip6 saddr fd00::1 tcp","sport 5"]"#,
             7,
             "Invalid condition: conditionsV6: tcp \"sport\" is not supported in \
