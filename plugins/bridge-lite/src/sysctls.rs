@@ -92,8 +92,14 @@ impl Sysctl {
     /// # Errors
     /// Only for one that is required.
     pub fn set(&self) -> Result<(), Error> {
-        match (net::sysctl::write(&self.path, self.value), &self.need) {
+        let write = || net::sysctl::write(&self.path, self.value);
+        match (write(), &self.need) {
             (Err(error), Need::Required(failure)) => Err(error).context(failure),
+            (Err(_), Need::Kept) => {
+                // CHECK would miss it where only this once it could not be set.
+                let _ = write();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
