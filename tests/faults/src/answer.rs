@@ -12,7 +12,7 @@ pub fn is_unclear(answer: &Answer, could_write: bool) -> Option<String> {
         _ if said.contains("panicked") => Some(format!("panics: {said}")),
         0 => None,
         1 if code > 0 && !text("msg").is_empty() => None,
-        1 if !could_write && answer.stdout.is_empty() => None,
+        1 if !could_write => None,
         status => Some(format!(
             "ends with status {status} and says {:?}, {said:?}",
             answer.stdout
@@ -49,7 +49,7 @@ mod tests {
         let error = json!({ "code": 7, "msg": "m" }).to_string();
         assert_eq!(is_unclear(&answer(0, "{}", ""), true), None);
         assert_eq!(is_unclear(&answer(1, &error, "a warning"), true), None);
-        assert_eq!(is_unclear(&answer(1, "", ""), false), None);
+        assert_eq!(is_unclear(&answer(1, "{", ""), false), None);
         for bad in [
             answer(1, "", ""),
             answer(-1, "", ""),

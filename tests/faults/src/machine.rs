@@ -48,6 +48,9 @@ pub struct Machine {
     pub world: World,
     /// Whether its plugins know GC.
     pub knows_gc: bool,
+    /// Whether their CHECK passes where nothing is wrong. That of the reference plugins does not where a
+    /// pod has addresses of both families.
+    pub knows_check: bool,
     /// What it held at first.
     pub(crate) before: State,
     families: &'static [Family],
@@ -110,6 +113,7 @@ impl Machine {
             before: State::of(&world, None)?,
             world,
             knows_gc: false,
+            knows_check: plugins.is_none(),
             families,
         };
         let gc = machine.gc_config(&with(&machine.configs()[0], "prevResult", &Value::Null));

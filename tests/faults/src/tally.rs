@@ -16,10 +16,11 @@ struct Row {
     flaws: [u64; FLAWS.len()],
 }
 
-const FLAWS: [(Flaw, &str); 6] = [
+const FLAWS: [(Flaw, &str); 7] = [
     (Flaw::Leak, "leaks"),
     (Flaw::Flow, "flows"),
     (Flaw::Left, "left by ADD"),
+    (Flaw::Hollow, "hollow"),
     (Flaw::Stuck, "stuck"),
     (Flaw::Unclear, "unclear"),
     (Flaw::Hung, "hung"),

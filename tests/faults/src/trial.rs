@@ -28,6 +28,8 @@ pub enum Flaw {
     Flow,
     /// An ADD that failed has left something.
     Left,
+    /// An ADD succeeds, and CHECK finds that not all is there.
+    Hollow,
     /// The DEL or GC after the fault fails, or the second ADD neither works nor is refused.
     Stuck,
     /// The call that was failed answers nothing that a runtime can use.
@@ -98,11 +100,12 @@ pub fn trial(machine: &Machine, case: &Case) -> Result<Outcome, Error> {
     let is_done = !is_dead && answer.status == 0;
     if is_done && case.verb == Verb::Add {
         stage.knows(&answer.json);
+        flaw = flaw.or(stage.is_hollow()?.map(|what| (Flaw::Hollow, what)));
     }
     let mended = stage.mend(case.after, is_done)?;
-    let leak = stage.settled()?.map(|leak| {
-        let is_flow = leak.lines().all(|line| line.starts_with("left: flow: "));
-        (if is_flow { Flaw::Flow } else { Flaw::Leak }, leak)
+    let leak = stage.settled()?.map(|leak| match is_flows(&leak) {
+        true => (Flaw::Flow, leak),
+        false => (Flaw::Leak, leak),
     });
     let found = leak.or(mended.map(|what| (Flaw::Stuck, what))).or(flaw);
     Ok(match found {
@@ -137,10 +140,17 @@ pub fn record(machine: &Machine, verb: Verb, plugin: &str) -> Result<Vec<Point>,
         After::Del
     };
     let stuck = stage.mend(after, true)?;
-    match stuck.or(stage.settled()?) {
+    // Some leave flows, whatever happens.
+    let left = stage.settled()?.filter(|left| !is_flows(left));
+    match stuck.or(left) {
         Some(what) => Err(format!("{verb} of {plugin} without a fault: {what}").into()),
         None => Ok(points),
     }
+}
+
+/// Whether a difference is of flows alone.
+fn is_flows(left: &str) -> bool {
+    left.lines().all(|line| line.starts_with("left: flow: "))
 }
 
 /// Whether the call may be the one by which the plugin answers.
@@ -230,6 +240,15 @@ impl<'a> Stage<'a> {
             }
             Verb::Add | Verb::Del => config,
         }
+    }
+
+    /// What CHECK says of what the call has made.
+    fn is_hollow(&self) -> Result<Option<String>, Error> {
+        if !self.machine.knows_check {
+            return Ok(None);
+        }
+        let answer = self.call("CHECK", &self.given(Verb::Add, self.index))?;
+        Ok((answer.status != 0).then(|| told(&answer)))
     }
 
     fn call(&self, verb: &str, config: &Value) -> Result<Answer, Error> {

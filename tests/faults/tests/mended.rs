@@ -46,3 +46,10 @@ fn the_ipam_cannot_be_heard() {
 fn conntrack_is_busy() {
     make("nft-dual/DEL/portmap/netlink-busy/del/0.44.*");
 }
+
+/// An iptables that was told nothing succeeds.
+#[test]
+fn iptables_cannot_be_given_its_rules() {
+    make("nft-dual/ADD/portmap/EIO/del/0.1.*");
+    make("nft-dual/GC/portmap/EIO/gc/0.1.*");
+}
