@@ -273,8 +273,16 @@ impl Store {
         buffer: &'b mut [u8],
     ) -> nix::Result<&'b [u8]> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-        let file = openat(&self.folder, name, flags, Mode::empty())?;
-        let length = read(&file, buffer)?;
+        let mut attempt = || {
+            let file = openat(&self.folder, name, flags, Mode::empty())?;
+            read(&file, buffer)
+        };
+        let length = match attempt() {
+            // A file that cannot be read is another's, and DEL would leave it for ever: not for what is
+            // over in a moment.
+            Err(error) if error != Errno::ENOENT => attempt(),
+            length => length,
+        }?;
         Ok(buffer.get(..length).unwrap_or_default())
     }
 }
