@@ -1,7 +1,7 @@
 //! What attachments that are no more have left in a table. Their ids are not known: only the comments
 //! of the rules say which network a chain is of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Owner;
 use crate::names;
@@ -50,11 +50,7 @@ impl<'a> Garbage<'a> {
     /// are of another's too. A chain of which no comment speaks is let alone; nothing leads to it.
     pub fn chains(&self, listing: &Listing) -> Vec<String> {
         let mut found = BTreeMap::new();
-        // Most rules of a busy node are of others: look closer only where the word occurs.
-        let commented = listing
-            .rules()
-            .filter(|rule| rule.append().contains("name: "));
-        for rule in commented {
+        for rule in commented(listing) {
             let comment = rule.value_of("--comment").unwrap_or_default();
             if let Some(ours) = names::is_of_network(&comment, self.kind.words, self.network) {
                 for chain in chains_of(rule).filter(|chain| self.may_be(chain)) {
@@ -72,6 +68,20 @@ impl<'a> Garbage<'a> {
         let mut valid = self.valid.iter();
         valid.any(|(own, shared)| shared == chain && !listing.has_chain(own))
     }
+}
+
+/// Whether of each of these chains that is listed a comment says whose it is. Where none does, the listing
+/// may lack rules: iptables-nft-save that the kernel refuses some prints the others, and succeeds.
+pub fn is_told(chains: &[String], listing: &Listing) -> bool {
+    let told: BTreeSet<String> = commented(listing).flat_map(chains_of).collect();
+    let mut listed = chains.iter().filter(|chain| listing.has_chain(chain));
+    listed.all(|chain| told.contains(chain))
+}
+
+/// Most rules of a busy node are of others: look closer only where the word occurs.
+fn commented(listing: &Listing) -> impl Iterator<Item = &Rule> {
+    let all = listing.rules();
+    all.filter(|rule| rule.append().contains("name: "))
 }
 
 /// The chain that the rule is in, and the one that it leads to.
@@ -147,6 +157,20 @@ mod tests {
         assert_eq!(dead(&lines(a), &[owner("net", "a", "net1"), b]), [""; 0]);
         let second = owner("net", "a", "net1");
         assert_eq!(dead(&(lines(a) + &lines(second)), &[second]), both(a));
+    }
+
+    #[test]
+    fn a_chain_of_which_no_comment_speaks_may_be_one_of_a_torn_listing() {
+        let text = lines(owner("net", "a", "eth0"));
+        let chains = both(owner("net", "a", "eth0"));
+        assert!(is_told(&chains, &Listing::parse(&text)));
+        assert!(is_told(&chains, &Listing::parse("")));
+        let without_entries: Vec<_> = text
+            .lines()
+            .filter(|line| !line.starts_with("-A CNI-HOSTPORT-DNAT"))
+            .collect();
+        let torn = Listing::parse(&without_entries.join("\n"));
+        assert!(!is_told(&chains, &torn));
     }
 
     #[test]

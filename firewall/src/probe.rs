@@ -81,7 +81,9 @@ fn is_forbidden(error: &io::Error) -> bool {
 /// # Errors
 /// They are there, and may not be known.
 pub fn legacy_tables(family: Family) -> io::Result<Vec<String>> {
-    match std::fs::read_to_string(legacy_file(family)) {
+    let read = || std::fs::read_to_string(legacy_file(family));
+    // Once more, since a program that looks makes the table.
+    match read().or_else(|_| read()) {
         Ok(tables) => Ok(tables.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),

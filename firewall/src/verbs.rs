@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 
 use crate::deadline::Deadline;
-use crate::garbage::Garbage;
+use crate::garbage::{self, Garbage};
 use crate::iptables::{self, Restoring, Tool, Variant};
 use crate::lock::Lock;
 use crate::names;
@@ -383,12 +383,20 @@ fn gc_variant(
     };
     let tool =
         Tool::of_variant(family, variant, deadline).map_err(|error| unseen(error.to_string()))?;
-    let (removed, seen) = tool.change(|listing| {
-        let is_seen = |names: &Vec<String>| names.iter().any(|name| listing.has_chain(name));
-        let chains = garbage.iter().flat_map(|kind| kind.chains(listing));
-        let (batch, rules) = ruleset::removal(listing, chains);
-        (batch, (rules, candidates.as_ref().is_none_or(is_seen)))
-    })?;
+    let change = || {
+        tool.change(|listing| {
+            let is_seen = |names: &Vec<String>| names.iter().any(|name| listing.has_chain(name));
+            let chains = garbage.iter().flat_map(|kind| kind.chains(listing));
+            let (batch, rules) = ruleset::removal(listing, chains);
+            let names = candidates.as_deref().unwrap_or_default();
+            let seen = candidates.as_ref().is_none_or(is_seen);
+            (batch, (rules, seen, garbage::is_told(names, listing)))
+        })
+    };
+    let (mut removed, seen, told) = change()?;
+    if !told {
+        removed.extend(change()?.0);
+    }
     // A program that is not of the variant that its name or place suggests sees another table.
     match seen {
         true => Ok(removed),

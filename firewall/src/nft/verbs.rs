@@ -163,10 +163,13 @@ pub struct Leftovers<'a> {
 /// The kernel's, where something is there or was `expected`.
 pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
     let doing = "nftables: delete";
-    let there = Socket::open().and_then(|mut socket| {
+    let look = || {
+        let mut socket = Socket::open()?;
         let tables = leftovers.there(&mut socket)?;
         Ok((socket, tables))
-    });
+    };
+    // Once more, since what cannot be seen and is not expected is left where it is.
+    let there = look().or_else(|_: io::Error| look());
     let (mut socket, (own, foreign)) = match or_nothing_there(there, doing, expected)? {
         Some((socket, (own, foreign))) if !own.is_empty() || !foreign.is_empty() => {
             (socket, (own, foreign))
