@@ -72,10 +72,8 @@ const CERTAIN: [c_long; 19] = [
 ];
 
 /// Calls that wait: nothing but a signal ends them early.
-const WAITS: [c_long; 13] = [
-    libc::SYS_poll,
+const WAITS: [c_long; 10] = [
     libc::SYS_ppoll,
-    libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_wait4,
     libc::SYS_waitid,
@@ -84,9 +82,17 @@ const WAITS: [c_long; 13] = [
     libc::SYS_clock_nanosleep,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_getrandom,
-    libc::SYS_select,
     libc::SYS_pselect6,
 ];
+
+/// The same two kinds, of calls that only x86-64 has.
+#[cfg(target_arch = "x86_64")]
+const OLD: ([c_long; 1], [c_long; 3]) = (
+    [libc::SYS_arch_prctl],
+    [libc::SYS_poll, libc::SYS_epoll_wait, libc::SYS_select],
+);
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: ([c_long; 0], [c_long; 0]) = ([], []);
 
 /// Calls for memory: either there is some or not.
 const MEMORY: [c_long; 5] = [
@@ -145,13 +151,14 @@ impl Fault {
 
 /// Whether the kernel can answer that call with that error.
 fn can_fail(number: c_long, errno: Errno) -> bool {
-    if WAITS.contains(&number) {
+    let (certain, waits) = OLD;
+    if WAITS.contains(&number) || waits.contains(&number) {
         return errno == Errno::EINTR;
     }
     if MEMORY.contains(&number) {
         return errno == Errno::ENOMEM;
     }
-    number >= 0 && !CERTAIN.contains(&number)
+    number >= 0 && !CERTAIN.contains(&number) && !certain.contains(&number)
 }
 
 impl fmt::Display for Fault {

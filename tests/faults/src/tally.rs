@@ -108,3 +108,61 @@ impl fmt::Display for Tally {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Backend;
+    use crate::{Fault, Point, Setting};
+
+    fn case(verb: Verb) -> Case {
+        Case {
+            setting: Setting {
+                backend: Backend::Nft,
+                dual_stack: true,
+            },
+            verb,
+            plugin: "bridge".to_owned(),
+            fault: Fault::Kill,
+            after: After::Del,
+            point: Point {
+                process: 0,
+                number: 1,
+                nth: 2,
+                program: "bridge-lite".to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_case_has_a_name_and_its_outcome_is_counted() {
+        assert_eq!(
+            case(Verb::Gc).to_string(),
+            "nft-dual/GC/bridge/kill/del/0.1.2"
+        );
+        let mut tally = Tally::default();
+        let found = |flaw| Outcome::Found(flaw, String::new());
+        for outcome in [
+            Outcome::Clean,
+            Outcome::Survived,
+            found(Flaw::Leak),
+            found(Flaw::Flow),
+        ] {
+            tally.count(&case(Verb::Add), &outcome);
+        }
+        tally.count(&case(Verb::Del), &found(Flaw::Hung));
+        assert_eq!((tally.tried(), tally.findings(), tally.flows()), (4, 2, 1));
+        let printed = tally.to_string();
+        let rows: Vec<Vec<_>> = printed
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            rows[1],
+            [
+                "killed", "ADD", "del", "3", "1", "1", "0", "0", "0", "0", "0"
+            ]
+        );
+        assert_eq!(rows[3], ["all", "4", "1", "1", "0", "0", "0", "0", "1"]);
+    }
+}

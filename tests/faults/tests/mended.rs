@@ -53,3 +53,29 @@ fn iptables_cannot_be_given_its_rules() {
     make("nft-dual/ADD/portmap/EIO/del/0.1.*");
     make("nft-dual/GC/portmap/EIO/gc/0.1.*");
 }
+
+/// A reservation that cannot be read is another's.
+#[test]
+fn a_reservation_cannot_be_read() {
+    make("nftables-single/DEL/bridge/EPERM/del/1.0.*");
+}
+
+/// It lists what it could get, and succeeds.
+#[test]
+fn iptables_save_is_refused_some_rules() {
+    make("nft-single/GC/portmap/netlink-busy/gc/1.44.10");
+}
+
+/// Rules that nobody expects are left where they cannot be seen.
+#[test]
+fn nftables_is_not_heard() {
+    for nth in [4, 5, 6] {
+        make(&format!("nftables-single/GC/portmap/EPERM/gc/0.45.{nth}"));
+    }
+}
+
+/// A program that looks for tables of the legacy variant makes them.
+#[test]
+fn names_of_legacy_tables_cannot_be_read() {
+    make("nftables-single/GC/portmap/EAGAIN/gc/0.0.*");
+}
