@@ -477,22 +477,11 @@ fn what_the_package_owns_stays() {
     };
     let programs = dist.folder.path().join("programs");
     let bin = debian.path("opt/cni/bin");
-    let words = |more| {
-        [
-            "install",
-            "--from",
-            text(&programs),
-            "--bin-dir",
-            text(&bin),
-            more,
-        ]
-    };
     // By a tarball, with what is then in the package.
-    run(
-        text(&programs.join("podnet")),
-        &words("--standard-names"),
-        Path::new("/"),
-    );
+    let (from, to) = (text(&programs), text(&bin));
+    let words = format!("install --standard-names --from {from} --bin-dir {to}");
+    let words: Vec<_> = words.split(' ').collect();
+    run(text(&programs.join("podnet")), &words, Path::new("/"));
     debian.dpkg(&["--install", text(&package)]);
     debian.podnet("uninstall", &[]);
     let own = PLUGINS.map(|plugin| format!("{plugin}-lite"));
