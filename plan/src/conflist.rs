@@ -39,6 +39,13 @@ pub fn chained(features: &Features) -> Vec<(&'static str, &'static str)> {
     .collect()
 }
 
+/// The types of all plugins that a list of [`conflist`] names.
+pub fn kinds(features: &Features, types: Types) -> Vec<String> {
+    let chained = chained(features).into_iter().map(|(plugin, _)| plugin);
+    let all = ["bridge", "host-local"].into_iter().chain(chained);
+    all.map(|plugin| types.name(plugin)).collect()
+}
+
 /// The list of a node with these pod ranges, one of each of the cluster's.
 pub fn conflist(cluster: &Cluster, ranges: &[IpNet], types: Types) -> Value {
     let features = &cluster.features;

@@ -1,5 +1,7 @@
 //! Nodes as Kubernetes' API has them.
 
+mod told;
+
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -9,6 +11,8 @@ use serde_json::{Value, json};
 use crate::error::{in_words, key_of};
 use crate::quantity::Quantity;
 use crate::{Document, Error, Fault, GivenNode};
+
+pub use told::{Told, told};
 
 /// What `kubectl get nodes -o json` prints, of which little is looked at: a list, or one node.
 #[derive(Deserialize)]
@@ -37,26 +41,30 @@ struct NodeObject {
 #[serde(default, expecting = "the metadata of a Node")]
 struct Metadata {
     name: String,
+    #[serde(rename = "creationTimestamp", deserialize_with = "or_default")]
+    since: String,
 }
 
-#[derive(Deserialize, Default)]
+/// What is looked at of a Node's `spec`.
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, expecting = "the spec of a Node")]
-struct Spec {
+pub struct Spec {
     #[serde(rename = "podCIDR")]
     pod_cidr: Option<String>,
     #[serde(rename = "podCIDRs", deserialize_with = "or_default")]
     pod_cidrs: Vec<String>,
 }
 
-#[derive(Deserialize, Default)]
+/// What is looked at of a Node's `status`.
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, expecting = "the status of a Node")]
-struct Status {
+pub struct Status {
     #[serde(deserialize_with = "or_default")]
     addresses: Vec<NodeAddress>,
     allocatable: Allocatable,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "an address, as type and address")]
 struct NodeAddress {
     #[serde(rename = "type")]
@@ -64,7 +72,7 @@ struct NodeAddress {
     address: String,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, expecting = "what a Node can give to pods")]
 struct Allocatable {
     pods: Option<String>,
@@ -83,6 +91,32 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// # Errors
 /// It is not what `kubectl get nodes -o json` prints.
 pub fn nodes(name: &str, text: &str) -> Result<Vec<GivenNode>, Error> {
+    let wrong = |key, reason| wrong(name, key, reason);
+    let (objects, is_list) = objects(name, text)?;
+    let objects = objects.iter().enumerate();
+    let objects = objects.map(|(index, object)| {
+        given(name, object).map_err(|Fault { key, reason }| {
+            let item = if is_list {
+                format!("items[{index}].")
+            } else {
+                String::new()
+            };
+            wrong(format!("{item}{key}"), reason)
+        })
+    });
+    objects.collect()
+}
+
+fn wrong(name: &str, key: String, reason: String) -> Error {
+    Error {
+        place: name.to_owned(),
+        key,
+        reason,
+    }
+}
+
+/// The objects of a list, each with a name of its own, and whether it is one.
+fn objects(name: &str, text: &str) -> Result<(Vec<NodeObject>, bool), Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let listing: Listing = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let cause = error.inner();
@@ -95,12 +129,7 @@ pub fn nodes(name: &str, text: &str) -> Result<Vec<GivenNode>, Error> {
             ),
         }
     })?;
-    let wrong = |key: String, reason: String| Error {
-        place: name.to_owned(),
-        key,
-        reason,
-    };
-    check_kind(&listing).map_err(|(key, reason)| wrong(key, reason))?;
+    check_kind(&listing).map_err(|(key, reason)| wrong(name, key, reason))?;
     let is_list = listing.items.is_some();
     let objects = listing.items.unwrap_or_else(|| {
         vec![NodeObject {
@@ -120,20 +149,9 @@ pub fn nodes(name: &str, text: &str) -> Result<Vec<GivenNode>, Error> {
         } else {
             continue;
         };
-        return Err(wrong(format!("items[{index}].metadata.name"), reason));
+        return Err(wrong(name, format!("items[{index}].metadata.name"), reason));
     }
-    let objects = objects.iter().enumerate();
-    let objects = objects.map(|(index, object)| {
-        given(name, object).map_err(|Fault { key, reason }| {
-            let item = if is_list {
-                format!("items[{index}].")
-            } else {
-                String::new()
-            };
-            wrong(format!("{item}{key}"), reason)
-        })
-    });
-    objects.collect()
+    Ok((objects, is_list))
 }
 
 /// Other objects of the API have names as well. A list as the API itself gives it has no kind for its

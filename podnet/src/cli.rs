@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::plans::{self, Plans};
 use crate::routes::{self, Routes};
 use crate::target::{self, Target, Targets};
-use crate::{demo, doctor, examples, garbage, install, lint, shell, table, taints, trace};
+use crate::{agent, demo, doctor, examples, garbage, install, lint, shell, table, taints, trace};
 
 const EXIT_STATUS: &str = "Exit status: 0 done; 1 a plugin refused, or CHECK found something gone \
 or changed; 2 wrong options, environment or configuration, and no plugin was called.";
@@ -59,6 +59,8 @@ enum Command {
     Lint(lint::Asked),
     /// Compare this node's routes to other nodes' pods with the plan, and make them so
     Routes(Routes),
+    /// Keep this node's pod network right on Kubernetes
+    Agent(agent::Asked),
     /// Say of a node's taints which are the controller's and which a person's
     Taints(taints::Asked),
     /// Find what is wrong with this node's pod network, and the command that mends it
@@ -188,6 +190,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         }
         Command::Plan(plans) => return plans::run(plans),
         Command::Routes(routes) => return routes::run(routes),
+        Command::Agent(asked) => return agent::run(asked),
         Command::Taints(asked) => return taints::run(asked),
         Command::Doctor(asked) => return doctor::run(asked),
         Command::Lint(asked) => return lint::run(asked),
@@ -289,6 +292,8 @@ mod tests {
             ("routes remove -f cluster.yaml", false),
             ("routes show --dry-run", false),
             ("routes", false),
+            ("agent --plan --nodes nodes.json --node-name a", true),
+            ("agent --nodes nodes.json", false),
             ("doctor", true),
             ("doctor -f cluster.yaml --for a --output json", true),
             (

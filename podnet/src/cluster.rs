@@ -168,9 +168,14 @@ impl For {
     }
 }
 
+/// This machine's host name; empty where it has none that can be read.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// What this machine is known by.
 fn this_machine() -> Result<Machine, Failure> {
-    let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let addresses = || -> net::Result<Vec<_>> {
         let netlink = net::Netlink::current()?;
         let mut addresses = Vec::new();
@@ -182,7 +187,7 @@ fn this_machine() -> Result<Machine, Failure> {
     let addresses = addresses().map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(Machine {
         named: None,
-        host_name: host_name.trim().to_owned(),
+        host_name: host_name(),
         addresses: addresses.iter().map(|address| address.net.addr()).collect(),
     })
 }

@@ -1,5 +1,6 @@
 //! `podnet`: drives, demonstrates and explains a node's CNI chain.
 
+mod agent;
 mod cli;
 mod cluster;
 mod demo;

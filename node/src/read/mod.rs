@@ -53,6 +53,20 @@ impl Node {
         }
     }
 
+    /// Reads links, addresses and routes, and the folders of configurations and reservations: what
+    /// an agent that makes them has to know.
+    ///
+    /// # Errors
+    /// Links, addresses or routes cannot be read. What else could not be is in `unread`.
+    pub fn read_networking(places: &Places) -> Result<Node, Unread> {
+        let mut node = Node::read_routes()?;
+        node.conf.clone_from(&places.conf);
+        node.plugins.clone_from(&places.runtime.path);
+        node.cache.clone_from(&places.runtime.cache);
+        node.read_networks(&places.conf);
+        Ok(node)
+    }
+
     /// Reads what is in a pod's namespace: links, addresses, routes and sockets.
     ///
     /// # Errors

@@ -34,10 +34,25 @@ pub struct Addition {
 pub struct Blocked {
     /// The route.
     pub route: String,
+    /// What stands in its way.
+    pub cause: Cause,
+    /// The node that it is planned to lead to; none where it is one that should go.
+    pub to: Option<String>,
     /// Why not.
     pub why: String,
     /// What a person can do.
     pub mend: String,
+}
+
+/// What stands in a route's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It is to the node's own range, which is left alone.
+    OwnRange,
+    /// Another's route to the same range is there.
+    Foreign,
+    /// Its next hop is in no network of a link.
+    OffLink,
 }
 
 impl Change {
@@ -48,7 +63,11 @@ impl Change {
             // A range may have become the node's own since.
             if site.is_own(&entry.route.dst) {
                 let why = format!("the range is {}'s own, and left alone", site.name);
-                change.blocked.push(Blocked::by_route(node, entry, why));
+                change.blocked.push(Blocked {
+                    cause: Cause::OwnRange,
+                    to: None,
+                    ..Blocked::by_route(node, entry, why)
+                });
             } else {
                 change.delete.push(entry.clone());
             }
@@ -59,7 +78,10 @@ impl Change {
             match (blocking, link_to(node, site, planned.via)) {
                 (Some(entry), _) => {
                     let why = format!("another's route to {} is there", planned.to);
-                    change.blocked.push(Blocked::by_route(node, entry, why));
+                    change.blocked.push(Blocked {
+                        to: Some(planned.to),
+                        ..Blocked::by_route(node, entry, why)
+                    });
                 }
                 (None, Ok(index)) => change.add.push(Addition {
                     route: Route::new(planned.range, Some(planned.via), index),
@@ -67,6 +89,8 @@ impl Change {
                 }),
                 (None, Err((why, mend))) => change.blocked.push(Blocked {
                     route: format!("{} via {}", planned.range, planned.via),
+                    cause: Cause::OffLink,
+                    to: Some(planned.to),
                     why,
                     mend,
                 }),
@@ -105,6 +129,8 @@ impl Blocked {
         Blocked {
             mend: format!("ip route del {route}"),
             route,
+            cause: Cause::Foreign,
+            to: None,
             why,
         }
     }

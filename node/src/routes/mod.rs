@@ -18,7 +18,7 @@ use crate::site::{Planned, Site};
 use crate::way::BY_KERNEL;
 
 pub use apply::{Failed, apply};
-pub use change::{Addition, Blocked, Change};
+pub use change::{Addition, Blocked, Cause, Change};
 pub use text::words;
 
 /// Who made a route that was added here: `proto 145` as `ip route` shows it. In iproute2's

@@ -1,7 +1,7 @@
 //! `podnet plan`: what a cluster's pod network is to be.
 
 mod capacity;
-mod conflist;
+pub mod conflist;
 mod folder;
 mod node;
 mod overlap;

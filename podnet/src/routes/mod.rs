@@ -1,6 +1,6 @@
 //! `podnet routes`: this node's routes to other nodes' pods.
 
-mod answer;
+pub mod answer;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,19 @@
+//! The node agent: a working pod network on each node of a Kubernetes cluster, kept right.
+//!
+//! The API tells of every node its pod ranges and its addresses. [`Peers`] says what follows for the
+//! routes of this node, [`Outlook`] what is to be done here; both are pure functions over values.
+//! [`Outlook::make`] does it.
+//!
+//! One bad node object never stops the others: it is a [`Finding`], and its ranges get no route.
+
+mod conflist;
+mod finding;
+mod outlook;
+mod peers;
+#[cfg(test)]
+mod tests;
+
+pub use conflist::{Conflist, Step};
+pub use finding::{Finding, Reason};
+pub use outlook::{Outlook, Seen, Settings};
+pub use peers::Peers;
