@@ -65,7 +65,10 @@ impl Namespace {
 }
 
 /// Feeds the child and collects what it says; kills it when `patience` has passed.
-fn finish(mut child: Child, input: &[u8], patience: Duration) -> io::Result<Output> {
+///
+/// # Errors
+/// It has been killed, or cannot be waited for.
+pub fn finish(mut child: Child, input: &[u8], patience: Duration) -> io::Result<Output> {
     let end = Instant::now() + patience;
     let stdin = child.stdin.take();
     let stdout = collect(child.stdout.take());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use net::Link;
@@ -18,6 +18,9 @@ const LISTERS: [(&str, &str); 3] = [
     ("iptables-legacy-save", "ip6tables-legacy-save"),
     ("iptables-save", "ip6tables-save"),
 ];
+
+/// The program that lists rules of nftables.
+const NFT: &str = "nft";
 
 /// Where filters of source MACs are, beside whatever another program has there.
 const FILTERS: &str = "bridge nat";
@@ -44,12 +47,24 @@ impl Snapshot {
     /// # Errors
     /// Something cannot be read.
     pub fn of(node: &Namespace, store: &Path) -> Result<Snapshot> {
+        Snapshot::of_stores(node, &[store.to_owned()])
+    }
+
+    /// The same with the reservations of several stores, one after the other.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn of_stores(node: &Namespace, stores: &[PathBuf]) -> Result<Snapshot> {
         let (links, qdiscs) = read_links(node)?;
+        let mut reservations = Vec::new();
+        for store in stores {
+            reservations.extend(read_reservations(store)?);
+        }
         Ok(Snapshot {
             links,
             rules: read_rules(node)?,
             qdiscs,
-            reservations: read_reservations(store)?,
+            reservations,
         })
     }
 
@@ -170,13 +185,25 @@ fn read_rules(node: &Namespace) -> Result<Vec<String>> {
     }
     for (ipv4, ipv6) in listers {
         for program in [ipv4, ipv6] {
-            let saved = said_by(node, program, &[])?;
-            rules.extend(rule_lines(program, &saved));
+            rules.extend(rules_by(node, program)?);
         }
     }
-    let ruleset = said_by(node, "nft", &["list", "ruleset"])?;
-    rules.extend(commented_lines(&ruleset));
+    rules.extend(rules_by(node, NFT)?);
     Ok(rules)
+}
+
+/// The rules that one program lists, `nft` or an `iptables-save` of whatever family and variant, as
+/// [`Snapshot::rules`] has them; none where it is not there.
+///
+/// # Errors
+/// The program's.
+pub fn rules_by(node: &Namespace, program: &str) -> Result<Vec<String>> {
+    if program == NFT {
+        let ruleset = said_by(node, program, &["list", "ruleset"])?;
+        return Ok(commented_lines(&ruleset));
+    }
+    let saved = said_by(node, program, &[])?;
+    Ok(rule_lines(program, &saved))
 }
 
 /// What a program prints; nothing where it is not there.
@@ -246,7 +273,11 @@ fn rule_lines(program: &str, saved: &str) -> Vec<String> {
     lines
 }
 
-fn read_reservations(store: &Path) -> Result<Vec<String>> {
+/// The reservations in a store, as [`Snapshot::reservations`] has them.
+///
+/// # Errors
+/// The store cannot be read. That it is not there is none.
+pub fn read_reservations(store: &Path) -> Result<Vec<String>> {
     let entries = match std::fs::read_dir(store) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.doing(format!("read {}", store.display()))?,
@@ -256,7 +287,11 @@ fn read_reservations(store: &Path) -> Result<Vec<String>> {
         let entry = entry.doing(format!("read {}", store.display()))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.parse::<IpAddr>().is_ok() {
-            let owner = std::fs::read_to_string(entry.path()).doing(format!("read {name}"))?;
+            let owner = match std::fs::read_to_string(entry.path()) {
+                // Gone since the folder was listed.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                owner => owner.doing(format!("read {name}"))?,
+            };
             let owner: Vec<_> = owner.split_whitespace().collect();
             reservations.push(format!("{name} {}", owner.join(" ")));
         }

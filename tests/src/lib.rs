@@ -8,6 +8,7 @@
 
 mod answer;
 mod attached;
+mod backend;
 mod binaries;
 mod by_hand;
 mod chain;
@@ -23,11 +24,13 @@ mod reference;
 mod sealed;
 mod segment;
 mod site;
+mod state;
 mod tools;
 mod world;
 
 pub use answer::Answer;
 pub use attached::{Attached, Damage, eventually, expect_none, sh};
+pub use backend::Backend;
 pub use binaries::{binary_folder, plugin_folder};
 pub use by_hand::{kind, with};
 pub use family::Family;
@@ -42,5 +45,6 @@ pub use reference::{Plugins, reference_variants};
 pub use sealed::seal;
 pub use segment::Segment;
 pub use site::{Protocol, Serving, Site, at, port, port_at};
+pub use state::{State, flows};
 pub use tools::{replace_iptables, with_mounts, with_one_family, without_tools, write_script};
 pub use world::{World, address, failures};

@@ -75,6 +75,17 @@ impl Node {
         Some(node)
     }
 
+    /// From now on the plugins are those of a folder.
+    ///
+    /// # Errors
+    /// They are not there.
+    pub fn use_plugins(&mut self, folder: &Path) -> lab::Result<()> {
+        self.bin = self.folder().join("others");
+        let kinds = ["bridge", "portmap", "bandwidth", "host-local"];
+        lab::link_plugins(&kinds, &[folder.to_owned()], &self.bin)?;
+        Ok(())
+    }
+
     /// A folder for what belongs to this node's test, removed with it.
     pub fn folder(&self) -> &Path {
         self.lab.folder()

@@ -5,14 +5,12 @@
 //! A [`Case`] is one fault at one point, and its name is enough to make it again. A [`Machine`] is a node
 //! that has served a pod and serves another. [`trial`] makes one case; [`run`] makes all.
 
-mod answer;
 mod case;
 mod fault;
 mod machine;
 mod options;
 mod point;
 mod run;
-mod state;
 mod tally;
 mod trial;
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use lab::Namespace;
 use lab::trace::{Entry, Next, Traced, trace};
 use serde_json::{Value, json};
-use tests::{Answer, Family, Node, VALID, World, entry, kind, with};
+use tests::{Answer, Backend, Family, Node, State, VALID, World, entry, kind, with};
 
 use crate::Error;
-use crate::state::State;
 
 /// The pod that faults happen to.
 pub const POD: &str = "pod";
@@ -20,17 +20,6 @@ const UDP_PORT: u16 = 9053;
 
 /// The first version of the specification that has GC.
 const GC_SINCE: &str = "1.1.0";
-
-/// What makes the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// iptables, of the variant nft.
-    Nft,
-    /// iptables, of the variant legacy.
-    Legacy,
-    /// nftables, without a program.
-    Nftables,
-}
 
 /// A kind of node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +48,8 @@ pub struct Machine {
 impl Setting {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Setting> {
-        let backends = [Backend::Nft, Backend::Legacy, Backend::Nftables];
         let of = |dual_stack| {
-            backends.map(|backend| Setting {
+            Backend::ALL.map(|backend| Setting {
                 backend,
                 dual_stack,
             })
@@ -81,36 +69,23 @@ impl Machine {
             return Ok(None);
         };
         if let Some(folder) = plugins {
-            node.bin = node.folder().join("others");
-            let kinds = ["bridge", "portmap", "bandwidth", "host-local"];
-            lab::link_plugins(&kinds, &[folder.to_owned()], &node.bin)?;
+            node.use_plugins(folder)?;
         }
-        let variant = match setting.backend {
-            Backend::Nft | Backend::Nftables => "nft",
-            Backend::Legacy => "legacy",
+        let Some(path) = setting.backend.path(&node) else {
+            return Ok(None);
         };
-        match lab::iptables_path(&node.folder().join(variant), variant) {
-            Ok(path) => node.path = path,
-            Err(error) => {
-                lab::skip(&error.to_string());
-                return Ok(None);
-            }
-        }
+        node.path = path;
         let (file, families): (_, &[Family]) = match setting.dual_stack {
             true => ("20-dual-stack.conflist", &Family::ALL),
             false => ("10-k8nd.conflist", &[Family::V4]),
         };
-        let changes = [
-            ("bridge", json!({ "ipMasqBackend": "nftables" })),
-            ("portmap", json!({ "backend": "nftables" })),
-        ];
         let list = match setting.backend {
-            Backend::Nftables => node.conflist_with(file, &changes),
+            Backend::Nftables => node.conflist_with(file, &setting.backend.changes()),
             Backend::Nft | Backend::Legacy => node.conflist(file),
         };
         let world = World::of_list(node, list);
         let mut machine = Machine {
-            before: State::of(&world, None)?,
+            before: state_of(&world, None)?,
             world,
             knows_gc: false,
             knows_check: plugins.is_none(),
@@ -178,6 +153,14 @@ impl Machine {
         command
     }
 
+    /// What it holds now, with what is in a pod that should hold nothing.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn state(&self, pod: Option<&Namespace>) -> Result<State, Error> {
+        state_of(&self.world, pod)
+    }
+
     /// Sends a datagram to the pod's host port from outside, so that there are flows where there are
     /// rules.
     pub fn make_flows(&self) {
@@ -190,14 +173,14 @@ impl Machine {
     }
 }
 
+fn state_of(world: &World, pod: Option<&Namespace>) -> Result<State, Error> {
+    let pods: Vec<_> = pod.into_iter().collect();
+    State::of(&world.node, &[&world.list.name], &pods)
+}
+
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let backend = match self.backend {
-            Backend::Nft => "nft",
-            Backend::Legacy => "legacy",
-            Backend::Nftables => "nftables",
-        };
         let stack = if self.dual_stack { "dual" } else { "single" };
-        write!(f, "{backend}-{stack}")
+        write!(f, "{}-{stack}", self.backend)
     }
 }

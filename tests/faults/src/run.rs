@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use tests::Backend;
 
-use crate::machine::Backend;
 use crate::trial::{Outcome, record, trial};
 use crate::{After, Case, Error, Fault, Kind, Machine, Options, Setting, Tally, Verb};
 

@@ -112,7 +112,8 @@ impl fmt::Display for Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Backend;
+    use ::tests::Backend;
+
     use crate::{Fault, Point, Setting};
 
     fn case(verb: Verb) -> Case {

@@ -8,12 +8,10 @@ use lab::Namespace;
 use lab::trace::{Entry, Next};
 use nix::libc;
 use serde_json::Value;
-use tests::{Answer, kind, with};
+use tests::{Answer, State, kind, with};
 
-use crate::answer::{is_unclear, told};
 use crate::machine::{Machine, POD};
 use crate::point::Counter;
-use crate::state::State;
 use crate::{After, Case, Error, Fault, Point, Verb};
 
 /// How long the kernel may take to remove a namespace with what is in it.
@@ -90,11 +88,13 @@ pub fn trial(machine: &Machine, case: &Case) -> Result<Outcome, Error> {
     let mut flaw = None;
     if !is_dead {
         let could_write = case.point.process > 0 || !writes(&case.point);
-        flaw = is_unclear(&answer, could_write).map(|what| (Flaw::Unclear, what));
+        flaw = answer
+            .is_unclear(could_write)
+            .map(|what| (Flaw::Unclear, what));
     }
     if let Some(before) = before.filter(|_| !is_dead && answer.status != 0) {
         let left = stage.state()?.differs_from(&before);
-        let left = left.map(|left| (Flaw::Left, format!("{}\n{left}", told(&answer))));
+        let left = left.map(|left| (Flaw::Left, format!("{}\n{left}", answer.told())));
         flaw = left.or(flaw);
     }
     let is_done = !is_dead && answer.status == 0;
@@ -129,7 +129,7 @@ pub fn record(machine: &Machine, verb: Verb, plugin: &str) -> Result<Vec<Point>,
     })?;
     let answer = Answer::from(traced.output);
     if answer.status != 0 {
-        return Err(format!("{verb} of {plugin} without a fault: {}", told(&answer)).into());
+        return Err(format!("{verb} of {plugin} without a fault: {}", answer.told()).into());
     }
     if verb == Verb::Add {
         stage.knows(&answer.json);
@@ -207,7 +207,7 @@ impl<'a> Stage<'a> {
             let config = with(config, "prevResult", &result);
             let answer = self.call("ADD", &config)?;
             if answer.status != 0 {
-                return Err(format!("ADD of {}: {}", kind(&config), told(&answer)).into());
+                return Err(format!("ADD of {}: {}", kind(&config), answer.told()).into());
             }
             result = answer.json;
         }
@@ -248,7 +248,7 @@ impl<'a> Stage<'a> {
             return Ok(None);
         }
         let answer = self.call("CHECK", &self.given(Verb::Add, self.index))?;
-        Ok((answer.status != 0).then(|| told(&answer)))
+        Ok((answer.status != 0).then(|| answer.told()))
     }
 
     fn call(&self, verb: &str, config: &Value) -> Result<Answer, Error> {
@@ -268,7 +268,7 @@ impl<'a> Stage<'a> {
         let answer = self.call(verb, &self.given(as_verb, index))?;
         match answer.status {
             0 => Ok(()),
-            _ => Err(format!("{verb} of plugin {index}: {}", told(&answer)).into()),
+            _ => Err(format!("{verb} of plugin {index}: {}", answer.told()).into()),
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Stage<'a> {
             let config = with(&config, "prevResult", &result);
             let answer = self.call("ADD", &config)?;
             if answer.status != 0 {
-                let unclear = is_unclear(&answer, true);
+                let unclear = answer.is_unclear(true);
                 return Ok(unclear.map(|what| format!("ADD again of {}: {what}", kind(&config))));
             }
             result = answer.json;
@@ -342,7 +342,7 @@ impl<'a> Stage<'a> {
     }
 
     fn state(&self) -> Result<State, Error> {
-        State::of(&self.machine.world, self.pod.as_ref())
+        self.machine.state(self.pod.as_ref())
     }
 
     /// What is left in the end, when the kernel has done what it does later.

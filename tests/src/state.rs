@@ -1,12 +1,12 @@
-//! What a machine holds at one moment, whatever of it a pod may have made.
+//! What a node holds at one moment, whatever of it a pod may have made.
 
+use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lab::{Namespace, Snapshot};
-use tests::World;
 
-use crate::Error;
+use crate::Node;
 
 /// Settings of a namespace, but what is counted there.
 const SYSCTLS: [&str; 3] = ["ipv4", "ipv6", "netfilter"];
@@ -15,9 +15,7 @@ const COUNTERS: [&str; 1] = ["nf_conntrack_count"];
 const OF_PODS: [&str; 2] = ["veth", "bwp"];
 /// Files of a store that stay: its lock, and where the search for the next address begins.
 const KEPT: [&str; 2] = ["lock", "last_reserved_ip."];
-/// In a flow, the host port of UDP that only pods of cases have.
-const FLOWS: &str = "dport=9053 ";
-/// How pods' addresses begin there.
+/// How addresses of pods begin in a flow.
 const PODS: [&str; 2] = ["src=10.244.", "src=fd00:0010:0244:"];
 
 /// How many lines a difference has at most.
@@ -31,19 +29,28 @@ pub struct State {
 }
 
 impl State {
-    /// Of the node, and of a pod that should hold nothing.
-    pub fn of(world: &World, pod: Option<&Namespace>) -> Result<State, Error> {
-        let node = &world.node;
-        let store = node.data.join(&world.list.name);
-        let mut others = files(&store)?;
+    /// Of a node with the stores of some networks, and of pods that should hold nothing.
+    ///
+    /// # Errors
+    /// Something cannot be read.
+    pub fn of(
+        node: &Node,
+        networks: &[&str],
+        pods: &[&Namespace],
+    ) -> Result<State, Box<dyn Error + Send + Sync>> {
+        let stores: Vec<PathBuf> = networks.iter().map(|name| node.data.join(name)).collect();
+        let mut others = Vec::new();
+        for store in &stores {
+            others.extend(files(store)?);
+        }
         others.extend(node.namespace.run(|| [sysctls(), flows()].concat())?);
-        if let Some(pod) = pod {
+        for pod in pods {
             let links = pod.netlink()?.links()?.into_iter();
             let links = links.filter(|link| link.name != "lo");
             others.extend(links.map(|link| format!("in the pod: link {}", link.name)));
         }
         Ok(State {
-            node: world.snapshot(),
+            node: Snapshot::of_stores(&node.namespace, &stores)?,
             others,
         })
     }
@@ -73,7 +80,7 @@ impl State {
     }
 }
 
-fn files(store: &Path) -> Result<Vec<String>, Error> {
+fn files(store: &Path) -> std::io::Result<Vec<String>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(store)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -110,15 +117,41 @@ fn sysctls() -> Vec<String> {
     lines
 }
 
-/// Of the calling thread's namespace: the flows to pods' host port. None where the kernel lists none.
-fn flows() -> Vec<String> {
+/// Of the calling thread's namespace: the flows of UDP to pods' host ports, `flow: dport=PORT src=POD`. None
+/// where the kernel lists none.
+pub fn flows() -> Vec<String> {
     let all = fs::read_to_string("/proc/thread-self/net/nf_conntrack").unwrap_or_default();
-    let lines = all.lines().filter(|line| line.contains(FLOWS));
-    let to_pod = |word: &&str| PODS.iter().any(|pods| word.starts_with(pods));
-    let of_line = |line: &str| {
-        line.split(' ')
-            .find(to_pod)
-            .map(|pod| format!("flow: {pod}"))
-    };
-    lines.filter_map(of_line).collect()
+    all.lines().filter_map(flow).collect()
+}
+
+/// What a line of the kernel's says of a flow whose answers come from a pod.
+fn flow(line: &str) -> Option<String> {
+    let words = || line.split(' ').filter(|word| !word.is_empty());
+    if !words().any(|word| word == "udp") {
+        return None;
+    }
+    let port = words().find(|word| word.starts_with("dport="))?;
+    let from_pod = |word: &&str| PODS.iter().any(|pods| word.starts_with(pods));
+    // The first is of what is asked, the second of what is answered.
+    let pod = words().filter(|word| word.starts_with("src=")).nth(1)?;
+    from_pod(&pod).then(|| format!("flow: {port} {pod}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_to_pods_are_told_by_port_and_pod() {
+        let line = |protocol: &str, from: &str| {
+            format!(
+                "ipv4     2 {protocol}      17 29 src=192.0.2.1 dst=192.0.2.10 sport=5 dport=9053 \
+                 [UNREPLIED] src={from} dst=192.0.2.1 sport=53 dport=5 mark=0 zone=0 use=2"
+            )
+        };
+        let told = "flow: dport=9053 src=10.244.0.2".to_owned();
+        assert_eq!(flow(&line("udp", "10.244.0.2")), Some(told));
+        assert_eq!(flow(&line("udp", "192.0.2.10")), None);
+        assert_eq!(flow(&line("tcp", "10.244.0.2")), None);
+    }
 }
