@@ -18,6 +18,9 @@ DIST         ?= target/dist
 BENCH        ?=
 # Options of the driver of faults.
 FAULTS       ?=
+# Options of the driver of storms, and how long it goes on.
+SOAK         ?=
+SECONDS      ?= 60
 
 # What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and
 # tests run, and the reference plugins that one test compares with.
@@ -44,7 +47,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench faults floor valgrind lint deny fuzz browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench faults soak floor valgrind lint deny fuzz browser schema install uninstall dist clean
 
 all: build
 
@@ -173,6 +176,16 @@ faults: build
 	fi; \
 	cargo run --locked --quiet -p faults -- $(FAULTS)
 
+# Pods that come and go by many workers for SECONDS, with plugins killed in between. SOAK="--seed 7" makes
+# another storm; `make soak SOAK=--help` lists what else.
+soak: build
+	@export CNI_BIN_DIR=$(abspath $(BIN)); \
+	if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
+	fi; \
+	cargo run --locked --quiet -p storms -- --seconds $(SECONDS) $(SOAK)
+
 # What the benchmark runs beside the plugins.
 floor: deps
 	@$(CHOOSE_TARGET); \
@@ -209,7 +222,6 @@ deny:
 
 # Each target of fuzz/ for SECONDS, from its corpus on; what it finds besides is kept in target/fuzz. Needs a
 # nightly compiler, and cargo-fuzz (cargo install --locked cargo-fuzz). No sanitizer: there is no unsafe code.
-SECONDS      ?= 60
 fuzz: deps
 	@for target in $$(cd fuzz/targets && grep -l fuzz_target *.rs | sed 's/\.rs$$//'); do \
 	    found=target/fuzz/corpus/$$target; mkdir -p $$found; \
