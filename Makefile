@@ -16,6 +16,8 @@ BIN          := target/bin
 DIST         ?= target/dist
 # Options of the benchmark.
 BENCH        ?=
+# The suite of Debian whose reference plugins it runs beside ours; the machine's own where this is empty.
+REFERENCE    ?=
 # Options of the driver of faults.
 FAULTS       ?=
 # Options of the driver of storms, and how long it goes on.
@@ -164,7 +166,12 @@ test-kubelet: clients
 bench: build floor valgrind
 	@$(CHOOSE_TARGET); \
 	cargo build --release --locked --target $$target -p benches; \
-	target/$$target/release/bench --ours $(BIN) $(BENCH)
+	against=(); \
+	if [[ -n "$(REFERENCE)" ]]; then \
+	    tests/clients/binary containernetworking-plugins $(REFERENCE) $(BUILT)/reference-$(REFERENCE); \
+	    against=(--against $(BUILT)/reference-$(REFERENCE)/tree/usr/lib/cni); \
+	fi; \
+	target/$$target/release/bench --ours $(BIN) "$${against[@]}" $(BENCH)
 
 # A fault at every system call, one at a time. FAULTS="--sample 10" makes some of them;
 # `make faults FAULTS=--help` lists what else.

@@ -167,11 +167,16 @@ impl Floor<'_> {
         Err(format!("{verb} ({}): {}", self.node.rules.name(), said.trim()).into())
     }
 
-    /// Runs a tool on the node.
+    /// Runs a tool on the node: one that plugins may use, or any other of the machine's.
     fn run(&self, program: &str, arguments: &[&str], input: &str) -> Outcome<()> {
+        let others = std::env::var_os("PATH").unwrap_or_default();
         let mut command = Command::new("env");
         command
-            .arg(format!("PATH={}", self.node.path.display()))
+            .arg(format!(
+                "PATH={}:{}",
+                self.node.path.display(),
+                others.display()
+            ))
             .arg(program)
             .args(arguments);
         let output = self.node.namespace.output(&mut command, input.as_bytes())?;

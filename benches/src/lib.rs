@@ -83,11 +83,11 @@ fn publish(report: &Report, options: &Options) -> Outcome<bool> {
         std::fs::write(file, text + "\n")
             .map_err(|error| format!("--json {}: {error}", file.display()))?;
     }
+    std::io::stdout().write_all(report.text().as_bytes())?;
     if let Some(file) = &options.plot {
         let drawing = plot::svg(report).ok_or("--plot: case pods was not measured")?;
         std::fs::write(file, drawing)
             .map_err(|error| format!("--plot {}: {error}", file.display()))?;
     }
-    std::io::stdout().write_all(report.text().as_bytes())?;
     Ok(report.failed.is_empty())
 }

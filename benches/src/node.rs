@@ -57,9 +57,12 @@ impl Node {
     pub fn new(contender: &Contender, rules: Rules) -> Outcome<Node> {
         let lab = Lab::new("bench")?;
         let namespace = lab.namespace("node")?;
+        let tools = lab.folder().join("tools");
         let path = match rules.variant() {
-            Some(variant) => lab::iptables_path(&lab.folder().join("tools"), variant)?,
-            None => std::env::var_os("PATH").unwrap_or_default(),
+            Some(variant) => lab::iptables_path(&tools, variant)?,
+            // With iptables there, the DEL of release 1.9 looks for rules by it as well, and takes
+            // the answer of iptables 1.8.9 that there are none for a failure.
+            None => lab::nftables_path(&tools)?,
         };
         let watch = Arc::new(Watch::new(path.clone()));
         let mut runtime = Runtime::new(Vec::new(), lab.folder().join("cache"));

@@ -33,6 +33,6 @@ pub use server::{Server, Sighting};
 pub use skip::skip;
 pub use snapshot::{Snapshot, read_reservations, rules_by};
 pub use throughput::{Window, throughput, throughput_with};
-pub use tools::iptables_path;
+pub use tools::{iptables_path, nftables_path};
 pub use whole::{Lab, supported, sweep};
 pub use wire::{End, connect};

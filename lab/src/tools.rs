@@ -16,20 +16,35 @@ use crate::{Error, Result, find_tool};
 /// # Errors
 /// The variant is not installed, or the folder cannot be written.
 pub fn iptables_path(folder: &Path, variant: &str) -> Result<OsString> {
-    fs::create_dir_all(folder).doing(format!("make folder {}", folder.display()))?;
     for family in ["iptables", "ip6tables"] {
         for verb in ["", "-save", "-restore"] {
             let name = format!("{family}-{variant}{verb}");
-            let missing = || Error::Failed(format!("no {name} on this machine"));
-            let program = find_tool(&name).ok_or_else(missing)?;
-            match symlink(program, folder.join(format!("{family}{verb}"))) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                made => made.doing(format!("link {name}"))?,
-            }
+            link(folder, &format!("{family}{verb}"), &name)?;
         }
     }
     let own = std::env::var_os("PATH").unwrap_or_default();
     let others = std::env::split_paths(&own);
     let all = std::env::join_paths(iter::once(folder.to_owned()).chain(others));
     all.map_err(|error| Error::Failed(format!("PATH: {error}")))
+}
+
+/// Fills `folder` with `nft` alone; a `PATH` that is only that folder, as on a node without
+/// iptables.
+///
+/// # Errors
+/// There is no nft, or the folder cannot be written.
+pub fn nftables_path(folder: &Path) -> Result<OsString> {
+    link(folder, "nft", "nft")?;
+    Ok(folder.as_os_str().to_owned())
+}
+
+/// Makes `name` in `folder` lead to a program of this machine.
+fn link(folder: &Path, name: &str, program: &str) -> Result<()> {
+    fs::create_dir_all(folder).doing(format!("make folder {}", folder.display()))?;
+    let missing = || Error::Failed(format!("no {program} on this machine"));
+    let target = find_tool(program).ok_or_else(missing)?;
+    match symlink(target, folder.join(name)) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.doing(format!("link {program}")),
+    }
 }
