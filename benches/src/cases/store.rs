@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use cni::Command;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::Bench;
 use crate::asked::host_local;
-use crate::node::Node;
-use crate::rounds::{Runner, in_turn};
+use crate::node::{Node, milliseconds};
+use crate::rounds::{Runner, Sample, in_turn};
 use crate::row::{Subject, Unit};
 use crate::{Case, Outcome, Row, Rules};
 
@@ -43,23 +43,30 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
+/// ADD, and CHECK and DEL with its result, as a runtime hands it on.
 fn runner(node: &Node) -> Outcome<Runner<'_>> {
     let conf = node.pod("pod")?.conf(&Map::new());
     let config = host_local(&node.data());
-    let call = move |command: Command, config: &str| {
-        let called = || {
-            node.runtime
-                .call(command, "host-local", config.as_bytes(), &conf)
-        };
-        let took = node.time(command.as_str(), || called().map(drop))?;
-        Ok((command.as_str().to_owned(), crate::node::milliseconds(took)))
+    let call = move |command: Command, config: &Value| -> Outcome<(Sample, Vec<u8>)> {
+        let text = config.to_string();
+        let mut printed = Vec::new();
+        let took = node.time(command.as_str(), || {
+            let called = node
+                .runtime
+                .call(command, "host-local", text.as_bytes(), &conf);
+            printed = called?;
+            Ok(())
+        })?;
+        let sample = (command.as_str().to_owned(), milliseconds(took));
+        Ok((sample, printed))
     };
     Ok(Runner::new(node.side, move || {
-        let config = config.to_string();
-        [Command::Add, Command::Check, Command::Del]
-            .into_iter()
-            .map(|command| call(command, &config))
-            .collect()
+        let mut config = config.clone();
+        let (add, result) = call(Command::Add, &config)?;
+        config["prevResult"] = serde_json::from_slice(&result)?;
+        let (check, _) = call(Command::Check, &config)?;
+        let (del, _) = call(Command::Del, &config)?;
+        Ok(vec![add, check, del])
     }))
 }
 
