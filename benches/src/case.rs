@@ -9,6 +9,8 @@ use serde::Serialize;
 pub enum Case {
     /// The whole chain and each of its plugins, one pod at a time
     Chain,
+    /// Each step of our plugins, as their log says
+    Steps,
     /// Eight pods at once
     AtOnce,
     /// One pod more, with 0, 100, 250 and 1,000 pods on the node; and connections by its host port
@@ -31,8 +33,9 @@ pub enum Case {
 
 impl Case {
     /// In the order in which they are measured.
-    pub const ALL: [Case; 10] = [
+    pub const ALL: [Case; 11] = [
         Case::Chain,
+        Case::Steps,
         Case::AtOnce,
         Case::Pods,
         Case::Store,
@@ -48,6 +51,7 @@ impl Case {
     pub fn title(self) -> &'static str {
         match self {
             Case::Chain => "One pod at a time",
+            Case::Steps => "What each step of ours takes, one pod at a time",
             Case::AtOnce => "Eight pods at once",
             Case::Pods => "One pod more, when so many are on the node, each with a host port",
             Case::Store => "host-local alone, with so many reservations",

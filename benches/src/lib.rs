@@ -11,6 +11,7 @@ mod cases;
 mod contender;
 mod counted;
 mod floor;
+mod logged;
 mod machine;
 mod node;
 mod options;

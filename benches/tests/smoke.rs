@@ -146,10 +146,28 @@ fn one_round_of_everything() {
             .any(|row| row.subject.rules == Some(rules))
     };
     assert!(with(Rules::IptablesNft) && with(Rules::Nftables));
+    expect_steps(&report);
     expect_floor(&report);
     let text = report.text();
     assert!(text.contains("One pod at a time\n"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+/// Each plugin's own log has told of each of its calls.
+#[track_caller]
+fn expect_steps(report: &Report) {
+    let groups = groups(report, Case::Steps);
+    assert!(!groups.is_empty());
+    for group in groups {
+        for plugin in ["host-local", "bridge", "portmap", "bandwidth"] {
+            for verb in ["ADD", "CHECK", "DEL"] {
+                let all = format!("{verb} {plugin}: all");
+                let row = group.iter().find(|row| row.what == all);
+                let values = row.and_then(|row| row.series.get(&Side::Ours));
+                assert_eq!(values.map(Vec::len), Some(1), "{all}");
+            }
+        }
+    }
 }
 
 /// The floor is in it where its program is: for what a whole chain does, but looks at nothing.

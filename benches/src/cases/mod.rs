@@ -10,6 +10,7 @@ mod pods;
 mod ports;
 mod processes;
 mod sizes;
+mod steps;
 mod store;
 mod traffic;
 
@@ -160,6 +161,7 @@ impl Bench {
 pub fn run(case: Case, bench: &mut Bench) -> Outcome<Vec<Row>> {
     match case {
         Case::Chain => chain::run(bench),
+        Case::Steps => steps::run(bench),
         Case::AtOnce => at_once::run(bench),
         Case::Pods => pods::run(bench),
         Case::Store => store::run(bench),
