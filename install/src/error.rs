@@ -28,6 +28,9 @@ pub enum Error {
     /// Something that is no file stands in the way.
     #[error("{} is there, and no file", .0.display())]
     NoFile(PathBuf),
+    /// What should be a folder is none.
+    #[error("{} is there, and no folder", .0.display())]
+    NoFolder(PathBuf),
     /// Another's file would have to be kept under a name that is taken.
     #[error(
         "{} is another's, and cannot be kept as {}: that is there already; move one of them away",
@@ -57,6 +60,9 @@ pub enum Error {
     /// Somebody else is at it.
     #[error("{} is being installed into by another process", .0.display())]
     Busy(PathBuf),
+    /// Somebody else removes it again and again.
+    #[error("{} is removed by another process as often as it is made", .0.display())]
+    Restless(PathBuf),
     /// The file system's.
     #[error("cannot {doing}: {source}")]
     Io {

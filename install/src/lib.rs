@@ -13,6 +13,7 @@ mod decide;
 mod error;
 mod found;
 mod list;
+mod lock;
 mod order;
 mod place;
 mod put;

@@ -1,20 +1,19 @@
 //! A folder that files are put into, held against others for as long as that takes.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cni::Undo;
 use cni::runtime::read_regular;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::decide::Seen;
 use crate::error::{Doing, Error, Result};
 use crate::found::Found;
 use crate::list::{self, List};
+use crate::lock::{Lock, TRIES};
 use crate::order::Content;
 
 /// Behind the name of what another had there.
@@ -27,56 +26,59 @@ pub struct Place {
     pub path: PathBuf,
     /// What is ours in it.
     pub list: List,
-    _lock: Flock<File>,
+    _lock: Lock,
 }
 
 impl Place {
-    /// Holds the folder, which is made where it is not there; `undo` removes it again.
+    /// Holds the folder, which is made where it is not there; `undo` removes it again, and must have done
+    /// so when the answer is dropped.
     ///
     /// # Errors
-    /// Another process holds it, or the file system's.
+    /// Another process holds it; it is no folder; the file system's.
     pub fn make(path: &Path, undo: &mut Undo) -> Result<Place> {
-        let missing: Vec<&Path> = path
-            .ancestors()
-            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-            .collect();
-        fs::create_dir_all(path).doing(|| format!("make {}", path.display()))?;
-        for folder in missing.into_iter().rev() {
-            let made = folder.to_owned();
-            undo.push(move || drop(fs::remove_dir(made)));
-            // Whatever the umask is: not only root looks there.
-            let opened = fs::set_permissions(folder, Permissions::from_mode(0o755));
-            opened.doing(|| format!("make {}", folder.display()))?;
+        for _ in 0..TRIES {
+            let missing = not_there(path);
+            for above in missing.iter().filter(|folder| **folder != path) {
+                let above = (*above).to_owned();
+                undo.push(move || remove_folder(&above));
+            }
+            match make_folders(path, &missing) {
+                // One that failed is removing what it has made.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                made => made.doing(|| format!("make {}", path.display()))?,
+            }
+            let Some(place) = Place::open(path)? else {
+                continue;
+            };
+            // Not before it is held: it may be another's by then, who has found it empty.
+            if missing.contains(&path) {
+                let made = path.to_owned();
+                undo.push(move || drop(fs::remove_dir(made)));
+            }
+            return Ok(place);
         }
-        Place::open(path)
+        Err(Error::Restless(path.to_owned()))
     }
 
-    /// Holds a folder that is there. What one that was killed has left in it goes.
+    /// Holds a folder; `None` where it is not there. What one that was killed has left in it goes.
     ///
     /// # Errors
     /// As [`Place::make`].
-    pub fn open(path: &Path) -> Result<Place> {
-        let doing = || format!("lock {}", path.display());
-        let folder = File::open(path).doing(doing)?;
-        let lock = Flock::lock(folder, FlockArg::LockExclusiveNonblock);
-        let lock = lock.map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => Error::Busy(path.to_owned()),
-            errno => Error::Io {
-                doing: doing(),
-                source: errno.into(),
-            },
-        })?;
+    pub fn open(path: &Path) -> Result<Option<Place>> {
+        let Some(lock) = Lock::take(path)? else {
+            return Ok(None);
+        };
         let list = read_list(path)?;
         for name in list.all_names().into_iter().chain([list::NAME]) {
             for left in [staged(name), former(name)] {
                 drop(remove_if_there(&path.join(left)));
             }
         }
-        Ok(Place {
+        Ok(Some(Place {
             path: path.to_owned(),
             list,
             _lock: lock,
-        })
+        }))
     }
 
     /// What is known of a name.
@@ -110,6 +112,32 @@ impl Place {
         let folder = self.path.clone();
         undo.push(move || drop(write_list(&folder, &former)));
         Ok(())
+    }
+}
+
+/// The folders of a path that are not there, from the outermost on.
+fn not_there(path: &Path) -> Vec<&Path> {
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let mut missing: Vec<&Path> = path.ancestors().take_while(missing).collect();
+    missing.reverse();
+    missing
+}
+
+/// Makes the folders of a path that are not there.
+fn make_folders(path: &Path, missing: &[&Path]) -> io::Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(path)?;
+    // Whatever the umask is: not only root looks there.
+    let mut missing = missing.iter();
+    missing.try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(0o755)))
+}
+
+/// Removes an empty folder that nobody holds.
+fn remove_folder(path: &Path) {
+    if let Ok(Some(_held)) = Lock::take(path) {
+        drop(fs::remove_dir(path));
     }
 }
 

@@ -38,10 +38,9 @@ pub enum Undone {
 /// # Errors
 /// The folder cannot be looked at. What could not be taken back is among the answers.
 pub fn remove(folder: &Path) -> Result<Vec<Result<Removed>>> {
-    if !folder.exists() {
+    let Some(mut place) = Place::open(folder)? else {
         return Ok(Vec::new());
-    }
-    let mut place = Place::open(folder)?;
+    };
     let mut left = place.list.clone();
     let mut all = Vec::new();
     for name in files(&place.list) {

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::thread;
 
 use install::{Content, Done, Error, Item, Put, Removed, Undone, put, remove};
 use nix::fcntl::{Flock, FlockArg};
@@ -16,6 +18,9 @@ use tempfile::TempDir;
 
 /// The list of what is ours.
 const LIST: &str = ".cni-lite-installed";
+
+/// Of installations at the same moment.
+const ROUNDS: usize = 300;
 
 /// A folder with the two that files are put into.
 struct Node(TempDir);
@@ -268,6 +273,15 @@ fn a_failure_leaves_no_folder_and_nothing_elsewhere() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_leaves_none_of_those_above_it() {
+    let node = Node::new();
+    let mut items = node.items(&[("a", "1")]);
+    items[0].folder = node.0.path().join("opt/new").join("x".repeat(300));
+    assert!(put(&items).is_err());
+    assert_eq!(node.all(), BTreeMap::new());
+}
+
+#[test]
 fn what_was_changed_since_stays() {
     let node = Node::new();
     node.another("a", "another's");
@@ -342,6 +356,46 @@ fn one_at_a_time() {
     node.expect(&[("a", "1")]);
     drop(held);
     node.remove();
+}
+
+/// No folder is there at first, and some of them fail, and remove what they have made.
+#[test]
+fn first_ones_at_the_same_moment() {
+    for round in 0..ROUNDS {
+        let node = Node::new();
+        let good = node.items(&[("a", "1"), ("b", "2")]);
+        let mut bad = good.clone();
+        bad[1].content = Content::File("/of/nobody".into());
+        let begin = Barrier::new(6);
+        let put_at_once = |items: &[Item]| {
+            begin.wait();
+            put(items).map(drop)
+        };
+        let results: Vec<_> = thread::scope(|scope| {
+            let of_each = [&good, &bad, &good, &bad, &good, &good];
+            let threads = of_each.map(|items| scope.spawn(|| put_at_once(items)));
+            threads.map(|thread| thread.join().unwrap()).into()
+        });
+        let list = fs::read_to_string(node.bin().join(LIST)).unwrap_or_default();
+        let is_done = results.iter().any(Result::is_ok);
+        for name in ["a", "b"] {
+            let is_listed = list.contains(&format!("  {name}\n"));
+            let is_there = node.bin().join(name).exists();
+            assert_eq!(
+                (is_listed, is_there),
+                (is_done, is_done),
+                "{round}: {results:?}"
+            );
+        }
+        let refused = results.iter().filter_map(|result| result.as_ref().err());
+        for error in refused {
+            let is_nobody_s = error.to_string().contains("/of/nobody");
+            assert!(
+                is_nobody_s || matches!(error, Error::Busy(_)),
+                "{round}: {error}"
+            );
+        }
+    }
 }
 
 /// A file that is run is not written into: who runs it goes on with it.
