@@ -6,7 +6,7 @@
 )]
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ fn a_list_that_cannot_be_read_says_what_to_do() {
     node.expect(&["install"], &[]);
     let list = node.bin(INSTALLED);
     let names = node.names();
-    fs::write(&list, b"\xff\xfe").unwrap();
+    let whole = fs::read_to_string(&list).unwrap();
     let refuses = |what: &str| {
         for command in ["install", "uninstall"] {
             let answer = node.podnet(&[command]);
@@ -140,7 +140,20 @@ fn a_list_that_cannot_be_read_says_what_to_do() {
             assert_eq!(node.names(), names);
         }
     };
-    refuses("it is no text");
+    let torn = "its last line has no end";
+    for (text, what) in [
+        (&b"\xff\xfe"[..], "it is no text"),
+        (b"", "it is empty"),
+        (b"some text\n", "its line 1 is no checksum and a name"),
+        (&whole.as_bytes()[..whole.len() - 1], torn),
+        (
+            &whole.as_bytes()[..100],
+            "its line 2 is no checksum and a name",
+        ),
+    ] {
+        fs::write(&list, text).unwrap();
+        refuses(what);
+    }
     fs::remove_file(&list).unwrap();
     fs::create_dir(&list).unwrap();
     refuses("it is no regular file");
@@ -164,6 +177,36 @@ fn without_a_list_that_is_said() {
     let gone = node.expect(&["uninstall"], &[]);
     assert!(!gone.stdout.contains("nothing is listed"), "{gone:?}");
     node.expect(&["uninstall"], &[&said]);
+}
+
+/// Where nobody can look, nobody can say that nothing is there.
+#[test]
+fn a_folder_that_cannot_be_looked_at() {
+    let node = Node::new();
+    let bin = node.path("root/bin");
+    fs::create_dir(node.path("root")).unwrap();
+    let refuses = |words: &str| {
+        for command in ["install", "uninstall"] {
+            let answer = node.podnet(&[command]);
+            let got = (answer.status, answer.stdout.as_str());
+            assert_eq!(got, (1, ""), "{answer:?}");
+            let names = [bin.to_str().unwrap(), words];
+            assert!(
+                names.iter().all(|name| answer.stderr.contains(name)),
+                "{answer:?}"
+            );
+        }
+    };
+    symlink("bin", &bin).unwrap();
+    refuses("Too many levels of symbolic links");
+    fs::remove_file(&bin).unwrap();
+    fs::write(&bin, "").unwrap();
+    refuses("is there, and no folder");
+    fs::remove_file(&bin).unwrap();
+    // Whom nobody writes to: who opens it waits for ever.
+    let made = Command::new("mkfifo").arg(&bin).status().unwrap();
+    assert!(made.success());
+    refuses("is there, and no folder");
 }
 
 #[test]

@@ -13,14 +13,26 @@ pub const NAME: &str = ".cni-lite-installed";
 pub struct List(Vec<(Sum, String)>);
 
 impl List {
-    /// Reads it. A line that is none is left out: what it may have meant is then not ours.
-    pub fn parse(text: &str) -> List {
-        let line = |line: &str| {
-            let (sum, name) = line.split_once("  ")?;
-            let plain = !name.is_empty() && !name.contains('/');
-            plain.then_some((Sum::parse(sum)?, name.to_owned()))
+    /// Reads it, whole or not at all: nobody can tell what a line has meant that is none.
+    ///
+    /// # Errors
+    /// What is wrong with it, as words behind its name.
+    pub fn parse(text: &str) -> Result<List, String> {
+        if text.is_empty() {
+            return Err("it is empty".to_owned());
+        }
+        let line = |(index, line): (usize, &str)| {
+            read(line).ok_or_else(|| format!("its line {} is no checksum and a name", index + 1))
         };
-        List(text.lines().filter_map(line).collect())
+        let files = text
+            .lines()
+            .enumerate()
+            .map(line)
+            .collect::<Result<_, _>>()?;
+        match text.ends_with('\n') {
+            true => Ok(List(files)),
+            false => Err("its last line has no end".to_owned()),
+        }
     }
 
     /// Whether it has the file with that content.
@@ -62,6 +74,12 @@ impl List {
     }
 }
 
+fn read(line: &str) -> Option<(Sum, String)> {
+    let (sum, name) = line.split_once("  ")?;
+    let is_plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
+    is_plain.then_some((Sum::parse(sum)?, name.to_owned()))
+}
+
 impl fmt::Display for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.0.iter();
@@ -86,7 +104,7 @@ mod tests {
         }
         let text = list.to_string();
         assert_eq!(text, format!("{one}  a\n{one}  b b\n{other}  a\n"));
-        assert_eq!(List::parse(&text), list);
+        assert_eq!(List::parse(&text), Ok(list.clone()));
         assert_eq!(list.all_names(), ["a", "b b"]);
         assert!(list.has("a", other) && !list.has("b b", other) && list.names("b b"));
         list.forget("a");
@@ -94,16 +112,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_left_out() {
-        let sum = Sum::of(b"1");
-        for line in [
-            "",
-            "x",
-            "x  a",
-            &format!("{sum}  "),
-            &format!("{sum}  ../a"),
+    fn a_list_that_is_none_says_why() {
+        let line = format!("{}  a\n", Sum::of(b"1"));
+        let sum = &line[..64];
+        for bad in [
+            "\n",
+            "x\n",
+            "x  a\n",
+            &format!("{sum}  \n"),
+            &format!("{sum} a\n"),
+            &format!("{sum}  ..\n"),
+            &format!("{sum}  ../a\n"),
+            &format!("{sum}  a\0\n"),
+            &sum[1..],
+            sum,
         ] {
-            assert!(List::parse(line).is_empty(), "{line}");
+            let said = Err("its line 2 is no checksum and a name".to_owned());
+            assert_eq!(List::parse(&format!("{line}{bad}{line}")), said, "{bad}");
         }
+        assert_eq!(List::parse(""), Err("it is empty".to_owned()));
+        let torn = Err("its last line has no end".to_owned());
+        assert_eq!(List::parse(line.trim_end()), torn);
     }
 }

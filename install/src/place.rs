@@ -117,7 +117,8 @@ impl Place {
 
 /// The folders of a path that are not there, from the outermost on.
 fn not_there(path: &Path) -> Vec<&Path> {
-    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing =
+        |folder: &&Path| !folder.as_os_str().is_empty() && matches!(folder.try_exists(), Ok(false));
     let mut missing: Vec<&Path> = path.ancestors().take_while(missing).collect();
     missing.reverse();
     missing
@@ -143,14 +144,14 @@ fn remove_folder(path: &Path) {
 
 fn read_list(folder: &Path) -> Result<List> {
     let file = folder.join(list::NAME);
-    let text = read_regular(&file).and_then(|bytes| {
-        let text = String::from_utf8(bytes);
-        text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
+    let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
+    let list = read_regular(&file).and_then(|bytes| {
+        let text = String::from_utf8(bytes).map_err(|_| invalid("it is no text".to_owned()))?;
+        List::parse(&text).map_err(invalid)
     });
-    match text {
-        Ok(text) => Ok(List::parse(&text)),
+    match list {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(List::default()),
-        Err(source) => Err(Error::List { file, source }),
+        list => list.map_err(|source| Error::List { file, source }),
     }
 }
 
