@@ -6,6 +6,7 @@
 )]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -377,11 +378,10 @@ impl Debian {
             "--log=/dev/null",
         ];
         let root = format!("--root={}", self.0.path().display());
-        run(
-            "dpkg",
-            &[&[root.as_str()], &options[..], arguments].concat(),
-            Path::new("/"),
-        )
+        // A script of the package may wait for what never comes.
+        let dpkg = ["300", "dpkg", &root];
+        let words = [&dpkg[..], &options[..], arguments].concat();
+        run("timeout", &words, Path::new("/"))
     }
 
     /// Runs podnet as it is installed there.
@@ -494,6 +494,80 @@ fn what_the_package_owns_stays() {
     assert!(!list.exists());
     // One that cannot be read keeps no package.
     fs::write(&list, b"\xff").unwrap();
+    debian.dpkg(&["--remove", "cni-lite"]);
+    assert_eq!(files(&bin), [".cni-lite-installed"]);
+}
+
+#[test]
+fn a_name_that_was_given_back_is_not_taken_again() {
+    let dist = Dist::of_scripts("7.0.0");
+    let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
+        return;
+    };
+    debian.dpkg(&["--install", text(&first)]);
+    let bin = debian.path("opt/cni/bin");
+    debian.podnet("install", &["--standard-names", "--from", text(&bin)]);
+    fs::write(bin.join("bridge"), "a person's").unwrap();
+    fs::remove_file(bin.join("portmap")).unwrap();
+    let newer = Dist::of_scripts("7.0.1");
+    debian.dpkg(&["--install", text(&newer.package().unwrap())]);
+    assert_eq!(debian.read("bridge"), b"a person's");
+    assert!(!bin.join("portmap").exists());
+    assert!(debian.read("loopback") == debian.read("loopback-lite"));
+    debian.dpkg(&["--remove", "cni-lite"]);
+    assert_eq!(debian.files(), ["opt/cni/bin/bridge"]);
+}
+
+/// It was there before a tarball's were, and these before the package's.
+#[test]
+fn what_stood_in_the_package_s_place_comes_back() {
+    let dist = Dist::of_scripts("7.0.0");
+    let newer = Dist::of_scripts("7.0.1");
+    let (Some(package), Some(newer)) = (dist.package(), newer.package()) else {
+        return;
+    };
+    let programs = dist.folder.path().join("programs");
+    for is_uninstalled in [false, true] {
+        let Some(debian) = Debian::new() else {
+            return;
+        };
+        let bin = debian.path("opt/cni/bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join("bridge-lite"), "another's").unwrap();
+        symlink("elsewhere", bin.join("portmap-lite")).unwrap();
+        let (from, to) = (text(&programs), text(&bin));
+        let words = format!("install --standard-names --from {from} --bin-dir {to}");
+        let words: Vec<_> = words.split(' ').collect();
+        run(text(&programs.join("podnet")), &words, Path::new("/"));
+        debian.dpkg(&["--install", text(&package)]);
+        debian.dpkg(&["--install", text(&newer)]);
+        if is_uninstalled {
+            debian.podnet("uninstall", &[]);
+        }
+        assert!(bin.join("bridge-lite.bak").exists());
+        assert_eq!(debian.dpkg(&["--verify", "cni-lite"]), "");
+        let said = debian.dpkg(&["--remove", "cni-lite"]);
+        let back = format!("brought back another's {}/bridge-lite", bin.display());
+        assert!(said.contains(&back), "{said}");
+        let left = ["opt/cni/bin/bridge-lite", "opt/cni/bin/portmap-lite"];
+        assert_eq!(debian.files(), left);
+        assert_eq!(debian.read("bridge-lite"), b"another's");
+        let link = fs::read_link(bin.join("portmap-lite")).unwrap();
+        assert_eq!(link, Path::new("elsewhere"));
+    }
+}
+
+#[test]
+fn a_list_that_nobody_ends_keeps_no_package() {
+    let dist = Dist::of_scripts("7.0.0");
+    let (Some(debian), Some(package)) = (Debian::new(), dist.package()) else {
+        return;
+    };
+    let bin = debian.path("opt/cni/bin");
+    fs::create_dir_all(&bin).unwrap();
+    let list = bin.join(".cni-lite-installed");
+    run("mkfifo", &[text(&list)], Path::new("/"));
+    debian.dpkg(&["--install", text(&package)]);
     debian.dpkg(&["--remove", "cni-lite"]);
     assert_eq!(files(&bin), [".cni-lite-installed"]);
 }

@@ -7,8 +7,10 @@ use crate::found::{Found, Sum};
 pub struct Seen {
     /// What is there.
     pub found: Found,
-    /// The list has it.
+    /// The list has that file.
     pub is_ours: bool,
+    /// The list has a file of that name; without one, its place has been left to a package.
+    pub is_listed: bool,
     /// It is a file that can be run.
     pub is_executable: bool,
     /// What is there under the name by which another's would be kept.
@@ -85,7 +87,7 @@ pub fn fate(seen: &Seen) -> Fate {
         Found::Nothing => true,
         Found::File(_) if seen.is_ours => true,
         // What was kept is there again, or still.
-        found => can_restore && found == seen.backup,
+        found => can_restore && found == seen.backup && seen.is_listed,
     };
     match (goes, can_restore) {
         (false, _) => Fate::Leave,
@@ -113,6 +115,7 @@ mod tests {
         Seen {
             found,
             is_ours,
+            is_listed: true,
             is_executable: true,
             backup,
             is_kept: backup != Found::Nothing,
@@ -178,6 +181,23 @@ mod tests {
             (Found::Other, false, another, Fate::Leave),
         ] {
             let seen = seen(found, is_ours, backup);
+            assert_eq!(fate(&seen), expected, "{seen:?}");
+        }
+    }
+
+    /// Even where the package's is the same as what was kept: it goes with the package.
+    #[test]
+    fn what_was_left_to_a_package_goes_with_it() {
+        let another = file(b"another's");
+        for (found, expected) in [
+            (file(NEW), Fate::Leave),
+            (another, Fate::Leave),
+            (Found::Nothing, Fate::Restore),
+        ] {
+            let seen = Seen {
+                is_listed: false,
+                ..seen(found, false, another)
+            };
             assert_eq!(fate(&seen), expected, "{seen:?}");
         }
     }

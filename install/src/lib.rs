@@ -4,7 +4,7 @@
 //! is changed, each file is written beside its place and renamed, and a failure puts back what was
 //! there. What another has put under a name is kept beside it, as `NAME.bak`. A list in each folder
 //! says which files are ours, by their checksums; by it [`remove()`] knows them again, and brings
-//! back what was kept.
+//! back what was kept. [`hand_over()`] leaves to a package what it has put into the same folder.
 //!
 //! [`put()`] and [`remove()`] do this; what is to be done with a name is decided over values
 //! (`decide`). [`programs`] and [`configuration`] say what an installation consists of.
@@ -21,5 +21,5 @@ mod remove;
 
 pub use error::{Error, Result};
 pub use order::{Content, Item, PLUGINS, configuration, programs};
-pub use put::{Done, Put, put};
+pub use put::{Done, Put, hand_over, put};
 pub use remove::{Removed, Undone, remove};

@@ -66,24 +66,40 @@ impl Content {
 /// # Errors
 /// A plugin is not there.
 pub fn programs(from: &Path, folder: &Path, standard_names: bool) -> Result<Vec<Item>> {
-    let item = |source: &str, name: &str| Item {
-        folder: folder.to_owned(),
-        name: name.to_owned(),
-        content: Content::File(from.join(source)),
-        mode: 0o755,
-    };
     let mut items = Vec::new();
     for standard in PLUGINS {
-        let own = format!("{standard}-lite");
+        let own = own_name(standard);
         if !from.join(&own).is_file() {
             let folder = from.to_owned();
             return Err(Error::NoSource { name: own, folder });
         }
-        items.push(item(&own, &own));
-        items.extend(standard_names.then(|| item(&own, standard)));
+        items.push(program(from, &own, folder, &own));
+        items.extend(standard_names.then(|| program(from, &own, folder, standard)));
     }
-    items.extend(from.join(TOOL).is_file().then(|| item(TOOL, TOOL)));
+    let tool = program(from, TOOL, folder, TOOL);
+    items.extend(from.join(TOOL).is_file().then_some(tool));
     Ok(items)
+}
+
+/// A plugin's own name, by the one that existing conflists use.
+pub(crate) fn own_name(standard: &str) -> String {
+    format!("{standard}-lite")
+}
+
+/// The plugins of a folder under the names that existing conflists use.
+pub(crate) fn copies(folder: &Path) -> impl Iterator<Item = Item> {
+    let copy = |standard: &&str| program(folder, &own_name(standard), folder, standard);
+    PLUGINS.iter().map(copy)
+}
+
+/// The program `source` of the folder `from`, for another under that name.
+fn program(from: &Path, source: &str, folder: &Path, name: &str) -> Item {
+    Item {
+        folder: folder.to_owned(),
+        name: name.to_owned(),
+        content: Content::File(from.join(source)),
+        mode: 0o755,
+    }
 }
 
 /// A network's configuration for the folder of configurations, under the name of `file`.

@@ -93,6 +93,7 @@ impl Place {
         Ok(Seen {
             found,
             is_ours: matches!(found, Found::File(sum) if self.list.has(name, sum)),
+            is_listed: self.list.names(name),
             is_executable: mode & 0o111 != 0,
             backup,
             is_kept: backup != Found::Nothing && self.list.names(&kept(name)),
@@ -207,9 +208,9 @@ pub fn kept(name: &str) -> String {
     format!("{name}{KEPT}")
 }
 
-/// Whether another's file is kept under the name.
-pub fn is_kept(name: &str) -> bool {
-    name.ends_with(KEPT)
+/// The name of the file that is kept under a name, or that name.
+pub fn without_kept(name: &str) -> &str {
+    name.strip_suffix(KEPT).unwrap_or(name)
 }
 
 /// That there is none is no error.

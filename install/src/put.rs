@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cni::Undo;
 use tempfile::TempPath;
@@ -10,7 +10,7 @@ use tempfile::TempPath;
 use crate::decide::{self, Refusal, Step};
 use crate::error::{Doing, Error, Result};
 use crate::found::{Found, Sum};
-use crate::order::Item;
+use crate::order::{self, Item};
 use crate::place::{self, Place, kept, remove_if_there};
 
 /// What became of an item.
@@ -63,12 +63,17 @@ pub fn put(items: &[Item]) -> Result<Vec<Put>> {
             places.push(Place::make(&item.folder, &mut undo)?);
         }
     }
+    put_into(&mut places, items, undo)
+}
+
+/// Puts items in their places, which are held. What has been done before is undone with it.
+fn put_into(places: &mut [Place], items: &[Item], mut undo: Undo) -> Result<Vec<Put>> {
     let each = places.iter().flat_map(|place| {
         let items = items.iter().filter(|item| item.folder == place.path);
         items.map(|item| Planned::new(item, place))
     });
     let planned: Vec<Planned> = each.collect::<Result<_>>()?;
-    announce(&mut places, &planned, &mut undo)?;
+    announce(places, &planned, &mut undo)?;
     let staged: Vec<Option<TempPath>> =
         planned.iter().map(Planned::stage).collect::<Result<_>>()?;
     for (one, staged) in planned.iter().zip(staged) {
@@ -78,13 +83,39 @@ pub fn put(items: &[Item]) -> Result<Vec<Put>> {
             None => {}
         }
     }
-    settle(&mut places, &planned, &mut undo)?;
+    settle(places, &planned, &mut undo)?;
     undo.commit();
     for one in &planned {
         // Where it stays, the next installation removes it.
         drop(remove_if_there(&one.former()));
     }
     Ok(planned.into_iter().map(Planned::told).collect())
+}
+
+/// What a package has put into a folder under the plugins' own names is the package's from now on, whoever
+/// had put a file there before; what was kept of another's is remembered. What stands under the other names
+/// as it was put there becomes a copy of the package's.
+///
+/// # Errors
+/// The folder cannot be looked at, or the first copy that cannot be made; all copies are then as they were.
+pub fn hand_over(folder: &Path) -> Result<Vec<Put>> {
+    let Some(mut place) = Place::open(folder)? else {
+        return Ok(Vec::new());
+    };
+    let mut undo = Undo::new();
+    let mut list = place.list.clone();
+    order::PLUGINS
+        .iter()
+        .for_each(|plugin| list.forget(&order::own_name(plugin)));
+    place.set_list(list, &mut undo)?;
+    undo.commit();
+    let mut copies = Vec::new();
+    for copy in order::copies(folder) {
+        if place.look(&copy.name)?.is_ours {
+            copies.push(copy);
+        }
+    }
+    put_into(&mut [place], &copies, Undo::new())
 }
 
 /// Lists the new files and what is kept beside the former ones, so that they and what is written beside

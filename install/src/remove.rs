@@ -1,5 +1,6 @@
 //! Takes back what was put into a folder.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use cni::Undo;
 use crate::decide::{self, Fate};
 use crate::error::{Doing, Result};
 use crate::list::List;
-use crate::place::{Place, is_kept, kept, remove_if_there};
+use crate::place::{Place, kept, remove_if_there, without_kept};
 
 /// What became of a file that the list named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +47,12 @@ pub fn remove(folder: &Path) -> Result<Vec<Result<Removed>>> {
     for name in files(&place.list) {
         match take_back(&place, name) {
             Ok(removed) => {
-                left.forget(name);
-                left.forget(&kept(name));
+                // Where a package has its place, another's comes back when that has gone.
+                let is_left = removed.as_ref().is_some_and(|it| it.undone == Undone::Left);
+                if place.list.names(name) || !is_left {
+                    left.forget(name);
+                    left.forget(&kept(name));
+                }
                 all.extend(removed.map(Ok));
             }
             Err(error) => all.push(Err(error)),
@@ -60,11 +65,11 @@ pub fn remove(folder: &Path) -> Result<Vec<Result<Removed>>> {
     Ok(all)
 }
 
-/// The files of a list, without those that are kept.
+/// The files of a list, and those in whose place others' were that are kept still.
 fn files(list: &List) -> Vec<&str> {
-    let mut names = list.all_names();
-    names.retain(|name| !is_kept(name));
-    names
+    let names = list.all_names().into_iter().map(without_kept);
+    let mut once = BTreeSet::new();
+    names.filter(|name| once.insert(*name)).collect()
 }
 
 /// `None` where it was gone already.
@@ -74,6 +79,8 @@ fn take_back(place: &Place, name: &str) -> Result<Option<Removed>> {
     let backup = place.path.join(kept(name));
     let undone = match decide::fate(&seen) {
         Fate::Gone => return Ok(None),
+        // Not even a backup is of our making.
+        Fate::Leave if !place.list.names(name) && !seen.is_kept => return Ok(None),
         Fate::Leave => Undone::Left,
         Fate::Remove => {
             fs::remove_file(&path).doing(|| format!("remove {}", path.display()))?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-use install::{Content, Done, Error, Item, Put, Removed, Undone, put, remove};
+use install::{Content, Done, Error, Item, Put, Removed, Undone, hand_over, put, remove};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
@@ -318,6 +318,56 @@ fn what_was_there_already_is_not_ours() {
     assert_eq!(node.done(&[("a", "1"), ("b", "2")])[0], Done::Unchanged);
     node.remove();
     node.expect(&[("a", "1")]);
+}
+
+#[test]
+fn what_a_package_has_put_there_is_its_own() {
+    let node = Node::new();
+    assert!(hand_over(&node.bin()).unwrap().is_empty());
+    node.another("bridge-lite", "another's");
+    let old = [
+        ("bridge-lite", "1"),
+        ("bridge", "1"),
+        ("loopback-lite", "1"),
+        ("loopback", "1"),
+    ];
+    node.put(&old).unwrap();
+    node.another("portmap", "not listed");
+    // The package, and a person, who takes a name back.
+    for (name, text) in [
+        ("bridge-lite", "2"),
+        ("loopback-lite", "2"),
+        ("portmap-lite", "2"),
+        ("loopback", "a person's"),
+    ] {
+        node.another(name, text);
+    }
+    let bridge = Put {
+        path: node.bin().join("bridge"),
+        done: Done::Updated,
+        backup: None,
+    };
+    assert_eq!(hand_over(&node.bin()).unwrap(), [bridge]);
+    let own = [("bridge-lite", "2"), ("bridge-lite.bak", "another's")];
+    let others = [
+        ("loopback", "a person's"),
+        ("loopback-lite", "2"),
+        ("portmap", "not listed"),
+    ];
+    let portmap = [("portmap-lite", "2")];
+    node.expect(&[&[("bridge", "2")], &own[..], &others, &portmap].concat());
+    // What was kept is so until the package has gone.
+    for _ in 0..2 {
+        let removed = node.remove();
+        let left = removed.iter().filter(|it| it.backup.is_some());
+        assert_eq!(left.count(), 1, "{removed:?}");
+        node.expect(&[&own[..], &others, &portmap].concat());
+    }
+    fs::remove_file(node.bin().join("bridge-lite")).unwrap();
+    let removed = node.remove();
+    assert_eq!((removed.len(), removed[0].undone), (1, Undone::Restored));
+    node.expect(&[&[("bridge-lite", "another's")], &others[..], &portmap].concat());
+    assert!(!node.bin().join(LIST).exists());
 }
 
 /// Killed between its parts: what it has put there is ours, and what it has left is swept.

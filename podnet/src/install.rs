@@ -61,6 +61,10 @@ pub struct Install {
     /// plugins are in it /opt/cni/bin]
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
+    /// Leave the plugins under their own names to the package that has put them there, and make those
+    /// under standard names that are as install has put them there copies of them: for packages
+    #[arg(long, hide = true, conflicts_with_all = ["standard_names", "conf", "from"])]
+    hand_over: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -82,9 +86,11 @@ pub struct Uninstall {
 /// # Errors
 /// Something is not to be had, or stands in the way; nothing was changed.
 pub fn install(asked: &Install) -> Result<(), Failure> {
-    let items = items(asked).map_err(of_install)?;
-    let put = install::put(&items).map_err(of_install)?;
-    asked.output.say(&put_answer(&put))
+    let put = match asked.hand_over {
+        true => install::hand_over(&asked.folders.bin_dir),
+        false => items(asked).and_then(|items| install::put(&items)),
+    };
+    asked.output.say(&put_answer(&put.map_err(of_install)?))
 }
 
 fn items(asked: &Install) -> install::Result<Vec<Item>> {
