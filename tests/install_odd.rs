@@ -5,7 +5,7 @@
     reason = "helpers of tests, which stand outside of them"
 )]
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -207,6 +207,44 @@ fn a_folder_that_cannot_be_looked_at() {
     let made = Command::new("mkfifo").arg(&bin).status().unwrap();
     assert!(made.success());
     refuses("is there, and no folder");
+}
+
+#[test]
+fn what_is_done_although_nobody_hears_it_is_told() {
+    let node = Node::new();
+    for (command, done) in [
+        ("install", "all is installed"),
+        ("uninstall", "what can be is taken back"),
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut podnet = node.command(&[command]);
+        let answer: Answer = podnet.stdout(full).output().unwrap().into();
+        let said = format!("podnet: {done}, but cannot write to standard output: ");
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(answer.stderr.starts_with(&said), "{answer:?}");
+        assert_eq!(node.bin("bridge-lite").exists(), command == "install");
+    }
+}
+
+#[test]
+fn one_folder_by_two_paths() {
+    let node = Node::new();
+    let file = node.path("10-n.conflist");
+    fs::write(&file, CONFLIST).unwrap();
+    fs::create_dir_all(node.path("root/bin")).unwrap();
+    symlink("bin", node.path("root/conf")).unwrap();
+    let answer = node.podnet(&["install", "--conf", file.to_str().unwrap()]);
+    let (bin, conf) = (node.path("root/bin"), node.path("root/conf"));
+    let said = format!(
+        "podnet: {} and {} are one folder: name it alike, or another\n",
+        bin.display(),
+        conf.display()
+    );
+    assert_eq!((answer.status, answer.stderr), (2, said));
+    assert_eq!(node.names(), [""; 0]);
+    node.expect(&["install"], &[]);
+    node.expect(&["uninstall"], &[]);
+    assert_eq!(node.names(), [""; 0]);
 }
 
 #[test]

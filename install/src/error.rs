@@ -60,6 +60,17 @@ pub enum Error {
     /// Somebody else is at it.
     #[error("{} is being installed into by another process", .0.display())]
     Busy(PathBuf),
+    /// One folder under two names: what is in it could not be told apart.
+    #[error(
+        "{} and {} are one folder: name it alike, or another",
+        first.display(), second.display()
+    )]
+    OneFolder {
+        /// As it was named first.
+        first: PathBuf,
+        /// As it was named then.
+        second: PathBuf,
+    },
     /// Somebody else removes it again and again.
     #[error("{} is removed by another process as often as it is made", .0.display())]
     Restless(PathBuf),
@@ -76,7 +87,10 @@ pub enum Error {
 impl Error {
     /// Whether what was asked for is wrong, and not the node.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::NoSource { .. } | Error::Configuration { .. })
+        matches!(
+            self,
+            Error::NoSource { .. } | Error::Configuration { .. } | Error::OneFolder { .. }
+        )
     }
 }
 

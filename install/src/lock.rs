@@ -16,7 +16,7 @@ pub const TRIES: usize = 100;
 /// A folder that no other installation changes, or removes.
 #[derive(Debug)]
 pub struct Lock {
-    _held: Flock<File>,
+    held: Flock<File>,
 }
 
 impl Lock {
@@ -42,10 +42,15 @@ impl Lock {
             // One that failed removes the folder that it has made while it holds it. Who has opened that
             // folder before holds nothing then.
             if is_at(&held, path).doing(doing)? {
-                return Ok(Some(Lock { _held: held }));
+                return Ok(Some(Lock { held }));
             }
         }
         Err(Error::Restless(path.to_owned()))
+    }
+
+    /// Whether the path leads to that folder.
+    pub fn is_of(&self, path: &Path) -> bool {
+        is_at(&self.held, path).unwrap_or(false)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Place {
     pub path: PathBuf,
     /// What is ours in it.
     pub list: List,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Place {
@@ -77,8 +77,13 @@ impl Place {
         Ok(Some(Place {
             path: path.to_owned(),
             list,
-            _lock: lock,
+            lock,
         }))
+    }
+
+    /// Whether another path leads to the same folder.
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.lock.is_of(path)
     }
 
     /// What is known of a name.

@@ -59,9 +59,16 @@ pub fn put(items: &[Item]) -> Result<Vec<Put>> {
     let mut places: Vec<Place> = Vec::new();
     let mut undo = Undo::new();
     for item in items {
-        if places.iter().all(|place| place.path != item.folder) {
-            places.push(Place::make(&item.folder, &mut undo)?);
+        if places.iter().any(|place| place.path == item.folder) {
+            continue;
         }
+        if let Some(held) = places.iter().find(|place| place.is_at(&item.folder)) {
+            return Err(Error::OneFolder {
+                first: held.path.clone(),
+                second: item.folder.clone(),
+            });
+        }
+        places.push(Place::make(&item.folder, &mut undo)?);
     }
     put_into(&mut places, items, undo)
 }

@@ -32,6 +32,15 @@ impl Failure {
         }
     }
 
+    /// The same, when something has been done all the same.
+    #[must_use]
+    pub fn although(self, done: &str) -> Failure {
+        match self {
+            Failure::Failed(text) => Failure::Failed(format!("{done}, but {text}")),
+            other => other,
+        }
+    }
+
     /// Says it on standard error.
     pub fn report(&self) -> ExitCode {
         let (text, status) = match self {

@@ -90,7 +90,8 @@ pub fn install(asked: &Install) -> Result<(), Failure> {
         true => install::hand_over(&asked.folders.bin_dir),
         false => items(asked).and_then(|items| install::put(&items)),
     };
-    asked.output.say(&put_answer(&put.map_err(of_install)?))
+    let said = asked.output.say(&put_answer(&put.map_err(of_install)?));
+    said.map_err(|failure| failure.although("all is installed"))
 }
 
 fn items(asked: &Install) -> install::Result<Vec<Item>> {
@@ -155,10 +156,12 @@ pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
         let (bin_dir, conf_dir) = (bin_dir.display(), conf_dir.display());
         answer.text = format!("nothing is listed as installed in {bin_dir} and {conf_dir}");
     }
-    asked.output.say(&answer)?;
+    let said = asked.output.say(&answer);
     for error in &failed {
         eprintln!("podnet: {error}");
     }
+    let done = "what can be is taken back";
+    said.map_err(|failure| failure.although(done))?;
     Ok(match failed.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
