@@ -41,7 +41,7 @@ impl Node {
     /// Stands for a build of that version.
     fn build(&self, version: &str) {
         for plugin in PLUGINS {
-            let text = format!("{plugin}, {version}");
+            let text = format!("#!{plugin}, {version}");
             fs::write(self.built().join(format!("{plugin}-lite")), text).unwrap();
         }
     }
@@ -222,8 +222,8 @@ fn an_older_copy_under_a_standard_name_is_ours_too() {
     // The new version differs from the copies under standard names.
     node.build("second");
     node.make("install", &[]).unwrap();
-    assert_eq!(node.read("bridge-lite"), "bridge, second");
-    assert_eq!(node.read("bridge"), "bridge, first");
+    assert_eq!(node.read("bridge-lite"), "#!bridge, second");
+    assert_eq!(node.read("bridge"), "#!bridge, first");
     node.make("uninstall", &[]).unwrap();
     assert_eq!(files(&node.bin()), ["bridge"]);
     assert_eq!(node.read("bridge"), "another's");
@@ -401,7 +401,10 @@ fn what_is_refused_changes_nothing() {
             .success()
     );
     refused(&["--conf", "pipe.conflist"], 2, "pipe.conflist: ");
-    fs::remove_file(node.built().join("portmap-lite")).unwrap();
+    let portmap = node.built().join("portmap-lite");
+    fs::write(&portmap, "").unwrap();
+    refused(&[], 2, "portmap-lite is no program");
+    fs::remove_file(&portmap).unwrap();
     refused(&[], 2, "portmap-lite is not in ");
     node.build("again");
     fs::create_dir_all(node.bin().join("bandwidth.bak")).unwrap();
@@ -423,7 +426,9 @@ fn what_fails_in_the_middle_leaves_nothing() {
     let node = Node::new();
     let bin = node.bin().display().to_string();
     fs::create_dir_all(node.bin()).unwrap();
-    fs::write(node.built().join("portmap-lite"), vec![0; 2 << 20]).unwrap();
+    let mut large = b"#!".to_vec();
+    large.resize(2 << 20, 0);
+    fs::write(node.built().join("portmap-lite"), large).unwrap();
     let install = format!(
         "{podnet} install --standard-names --from {built} --bin-dir {bin} 2>&1 && exit 9",
         podnet = node.built().join("podnet").display(),

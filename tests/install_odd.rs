@@ -29,7 +29,8 @@ impl Node {
         let node = Node(tempfile::tempdir().unwrap());
         fs::create_dir_all(node.path("built")).unwrap();
         for plugin in PLUGINS {
-            fs::write(node.path(&format!("built/{plugin}-lite")), plugin).unwrap();
+            let text = format!("#!{plugin}");
+            fs::write(node.path(&format!("built/{plugin}-lite")), text).unwrap();
         }
         node
     }
@@ -97,7 +98,9 @@ fn what_one_that_was_killed_has_left_goes() {
     let node = Node::new();
     fs::create_dir_all(node.path("root/bin")).unwrap();
     fs::write(node.bin(".another.new"), "").unwrap();
-    fs::write(node.path("built/portmap-lite"), vec![0; LARGE]).unwrap();
+    let mut large = b"#!".to_vec();
+    large.resize(LARGE, 0);
+    fs::write(node.path("built/portmap-lite"), large).unwrap();
     for next in ["install", "uninstall"] {
         let mut installs = node.command(&["install", "--standard-names"]);
         let mut installs = installs.stdout(Stdio::null()).spawn().unwrap();
@@ -272,14 +275,14 @@ fn a_right_file_that_cannot_be_run_becomes_one_that_can() {
     assert_eq!(mode(&bridge), 0o755);
     // What fails later leaves it as it was.
     fs::set_permissions(&bridge, Permissions::from_mode(0o640)).unwrap();
-    fs::write(node.path("built/host-local-lite"), "second").unwrap();
+    fs::write(node.path("built/host-local-lite"), "#!second").unwrap();
     fs::create_dir(node.bin(".host-local-lite.new")).unwrap();
     assert_eq!(node.podnet(&["install", "--standard-names"]).status, 1);
     assert_eq!(mode(&bridge), 0o640);
     fs::remove_dir(node.bin(".host-local-lite.new")).unwrap();
     // Another's is run as well, and stays another's.
     node.expect(&["uninstall"], &[]);
-    fs::write(&bridge, "bridge").unwrap();
+    fs::write(&bridge, "#!bridge").unwrap();
     let enabled = node.expect(&["install", "--standard-names", "--output", "json"], &[]);
     let files = enabled.json["files"].as_array().unwrap();
     let of_bridge = files

@@ -17,6 +17,9 @@ pub enum Error {
         /// Where it was looked for.
         folder: PathBuf,
     },
+    /// What is to be put there would not run.
+    #[error("{} is no program: it begins neither as an ELF file nor as a script", .0.display())]
+    NoProgram(PathBuf),
     /// A configuration that no runtime could use.
     #[error("{}: {reason}", file.display())]
     Configuration {
@@ -89,7 +92,10 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Error::NoSource { .. } | Error::Configuration { .. } | Error::OneFolder { .. }
+            Error::NoSource { .. }
+                | Error::NoProgram(_)
+                | Error::Configuration { .. }
+                | Error::OneFolder { .. }
         )
     }
 }

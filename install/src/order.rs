@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use cni::runtime::NetworkList;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// The plugins, by the names that existing conflists use. Their own have `-lite` behind these.
 pub const PLUGINS: [&str; 5] = ["bridge", "portmap", "bandwidth", "loopback", "host-local"];
 
 /// The tool beside the plugins.
 const TOOL: &str = "podnet";
+/// What a program's file begins with: an ELF file's magic (elf(5)), a script's (execve(2)).
+const BEGINS: [&[u8]; 2] = [b"\x7fELF", b"#!"];
 /// What runtimes read of a folder of configurations.
 const ENDINGS: [&str; 3] = ["conflist", "conf", "json"];
 
@@ -64,21 +66,38 @@ impl Content {
 /// beside them.
 ///
 /// # Errors
-/// A plugin is not there.
+/// A plugin is not there; a file is no program, or cannot be read.
 pub fn programs(from: &Path, folder: &Path, standard_names: bool) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     for standard in PLUGINS {
         let own = own_name(standard);
-        if !from.join(&own).is_file() {
+        let file = from.join(&own);
+        if !file.is_file() {
             let folder = from.to_owned();
             return Err(Error::NoSource { name: own, folder });
         }
+        expect_program(&file)?;
         items.push(program(from, &own, folder, &own));
         items.extend(standard_names.then(|| program(from, &own, folder, standard)));
     }
-    let tool = program(from, TOOL, folder, TOOL);
-    items.extend(from.join(TOOL).is_file().then_some(tool));
+    if from.join(TOOL).is_file() {
+        expect_program(&from.join(TOOL))?;
+        items.push(program(from, TOOL, folder, TOOL));
+    }
     Ok(items)
+}
+
+/// Refuses what the kernel would not run, as a download that has ended at once.
+fn expect_program(file: &Path) -> Result<()> {
+    let opened = File::open(file).doing(|| format!("read {}", file.display()))?;
+    let mut head = Vec::new();
+    let longest = BEGINS.iter().map(|begin| begin.len()).max().unwrap_or(0);
+    let read = opened.take(longest as u64).read_to_end(&mut head);
+    read.doing(|| format!("read {}", file.display()))?;
+    match BEGINS.iter().any(|begin| head.starts_with(begin)) {
+        true => Ok(()),
+        false => Err(Error::NoProgram(file.to_owned())),
+    }
 }
 
 /// A plugin's own name, by the one that existing conflists use.
@@ -152,15 +171,38 @@ mod tests {
             assert!(error.is_usage(), "{error}");
             let expected = format!("{standard}-lite is not in {}", from.path().display());
             assert_eq!(error.to_string(), expected);
-            fs::write(from.path().join(format!("{standard}-lite")), "").unwrap();
+            fs::write(from.path().join(format!("{standard}-lite")), "#!").unwrap();
         }
         let own = PLUGINS.map(|standard| format!("{standard}-lite"));
         assert_eq!(names(false).unwrap(), own);
-        fs::write(from.path().join("podnet"), "").unwrap();
+        fs::write(from.path().join("podnet"), "\x7fELF...").unwrap();
         let all = names(true).unwrap();
         assert_eq!(all.len(), 11);
         assert_eq!(all[..2], ["bridge-lite", "bridge"]);
         assert_eq!(all[10], "podnet");
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let from = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(from.path().join(name), text).unwrap();
+        for standard in PLUGINS {
+            write(&own_name(standard), "#!/bin/sh\n");
+        }
+        for name in ["loopback-lite", "podnet"] {
+            for text in ["", "#", "\x7fEL", "<html>Not Found</html>", "{}"] {
+                write(name, text);
+                let error = programs(from.path(), Path::new("/bin"), false).unwrap_err();
+                assert!(error.is_usage(), "{error}");
+                let said = format!(
+                    "{} is no program: it begins neither as an ELF file nor as a script",
+                    from.path().join(name).display()
+                );
+                assert_eq!(error.to_string(), said);
+            }
+            write(name, "\x7fELF");
+        }
+        assert!(programs(from.path(), Path::new("/bin"), false).is_ok());
     }
 
     #[test]
@@ -178,7 +220,7 @@ mod tests {
     fn a_standard_name_is_of_the_plugin_s_own_file() {
         let from = tempfile::tempdir().unwrap();
         for standard in PLUGINS {
-            fs::write(from.path().join(format!("{standard}-lite")), "").unwrap();
+            fs::write(from.path().join(format!("{standard}-lite")), "#!").unwrap();
         }
         let items = programs(from.path(), Path::new("/bin"), true).unwrap();
         let bridge = items.iter().find(|item| item.name == "bridge").unwrap();
