@@ -253,7 +253,13 @@ fn one_folder_by_two_paths() {
 #[test]
 fn names_that_are_none_for_a_configuration() {
     let node = Node::new();
-    for name in [".hidden.conflist", "10\n.conflist", "10-\u{7f}.conflist"] {
+    for name in [
+        ".hidden.conflist",
+        "10\n.conflist",
+        "10-\u{7f}.conflist",
+        "10-\u{202e}n.conflist",
+        " .conflist",
+    ] {
         let file = node.path(name);
         fs::write(&file, CONFLIST).unwrap();
         let answer = node.podnet(&["install", "--conf", file.to_str().unwrap()]);

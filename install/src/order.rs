@@ -136,7 +136,7 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
     let name = name.ok_or_else(|| {
         wrong("runtimes read files named *.conflist, *.conf and *.json alone".to_owned())
     })?;
-    if name.starts_with('.') || name.contains(char::is_control) {
+    if !is_seen_as_it_is(name) {
         return Err(wrong(format!(
             "{name:?} is no name for a configuration: people would not see it as it is"
         )));
@@ -151,6 +151,16 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
         content: Content::Bytes(text),
         mode: 0o644,
     })
+}
+
+/// Whether people see a file's name where it is listed, and see it as it is: no character is one that is
+/// not shown, or that shows others in another order, and no blank is at an end.
+fn is_seen_as_it_is(name: &str) -> bool {
+    // These are shown, but are escaped all the same.
+    let name = name.replace(['\'', '"', '\\'], "-");
+    let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
+    let is_hidden = name.starts_with('.') || stem.is_empty() || stem.trim() != stem;
+    !is_hidden && name.escape_debug().eq(name.chars())
 }
 
 #[cfg(test)]
@@ -226,6 +236,33 @@ mod tests {
         let bridge = items.iter().find(|item| item.name == "bridge").unwrap();
         let own = Content::File(from.path().join("bridge-lite"));
         assert_eq!((&bridge.content, bridge.mode), (&own, 0o755));
+    }
+
+    #[test]
+    fn names_that_are_seen_as_they_are() {
+        for name in [
+            "10-n.conflist",
+            "a b.conf",
+            "\u{e9}.json",
+            "e\u{301}.conf",
+            "it's \"1\".conf",
+        ] {
+            assert!(is_seen_as_it_is(name), "{name:?}");
+        }
+        for name in [
+            ".conflist",
+            ".a.conflist",
+            " .conflist",
+            " a.conflist",
+            "a .conflist",
+            "a\t.conflist",
+            "a\u{202e}tsil.conflist",
+            "a\u{200b}.conflist",
+            "a\u{a0}.conflist",
+            "\u{feff}a.conflist",
+        ] {
+            assert!(!is_seen_as_it_is(name), "{name:?}");
+        }
     }
 
     #[test]
