@@ -127,8 +127,9 @@ impl Error {
     }
 }
 
-/// Control characters as they are written in Rust and C.
-fn one_line(text: &str) -> String {
+/// A text that is told as a part of a line, whatever is in it: control characters are written as in Rust and
+/// C.
+pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() {

@@ -25,7 +25,7 @@ pub use attachment::Attachment;
 pub use config::Config;
 pub use delegate::Delegate;
 pub use env::{Command, Env, is_identifier};
-pub use error::{Context, Error, code};
+pub use error::{Context, Error, code, one_line};
 pub use json::pretty;
 pub use plugin::{Plugin, Request, run};
 pub use result::{AddResult, Dns, Interface, IpConfig, Route, RouteFlaw};

@@ -28,4 +28,4 @@ pub use assign::Plan;
 pub use cluster::{Cluster, DEFAULT_POD_LIMIT, Machine, Node, PodRange};
 pub use document::{Document, GivenNode, Merge};
 pub use error::{Error, Fault};
-pub use names::{check_node, natural, one_line};
+pub use names::{check_node, natural};

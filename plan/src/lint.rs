@@ -13,9 +13,9 @@ mod workload;
 
 use std::path::PathBuf;
 
+use cni::one_line;
 use ipnet::IpNet;
 
-use crate::names::one_line;
 use crate::{Document, Error, Fault};
 
 pub use chain::Chain;

@@ -1,6 +1,5 @@
 //! Names of nodes, devices and networks: their order, and what they may be.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The order in which people count: `node-2` before `node-10`. Runs of digits compare as numbers.
@@ -102,18 +101,6 @@ pub fn check_device(name: &str) -> Result<(), String> {
     Err(format!(
         "{name:?} is no interface's name: expected letters, digits, `.`, `_` and `-`, of at most 15"
     ))
-}
-
-/// A text from a file as a part of a line: what would end the line, or write over it, is escaped.
-pub fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return text.into();
-    }
-    let escaped = text.chars().map(|c| match c {
-        c if c.is_control() => c.escape_default().to_string(),
-        c => c.to_string(),
-    });
-    escaped.collect::<String>().into()
 }
 
 #[cfg(test)]

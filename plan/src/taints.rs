@@ -1,10 +1,10 @@
 //! Nodes that are kept from use: their manifest, and whose each taint is.
 
+use cni::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::keys::KeptBack;
-use crate::names::one_line;
 use crate::yaml::scalar;
 use crate::{Document, Error, Fault};
 

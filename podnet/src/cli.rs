@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::network::{self, Network};
 use crate::output::say;
 use crate::plans::{self, Plans};
@@ -158,9 +158,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Failure> {
                     Some(Output::Json) => say(&cni::pretty(&every.to_json()))?,
                     Some(Output::Table) | None => say(&table::checked(&every.checked))?,
                 }
-                for unreadable in &every.unreadable {
-                    eprintln!("podnet: {unreadable}");
-                }
+                every.unreadable.iter().for_each(complain);
                 if !every.is_good() {
                     return Ok(ExitCode::FAILURE);
                 }

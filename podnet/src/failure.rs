@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use cni::one_line;
+
 /// Why a command fails.
 #[derive(Debug)]
 pub enum Failure {
@@ -48,9 +50,14 @@ impl Failure {
             Failure::Usage(text) => (text, 2),
             Failure::Ended(status) => return ExitCode::from(*status),
         };
-        eprintln!("podnet: {text}");
+        complain(text);
         ExitCode::from(status)
     }
+}
+
+/// Says on standard error what is no reason to end: a line, whatever the names in it hold.
+pub fn complain(what: impl Display) {
+    eprintln!("podnet: {}", one_line(&what.to_string()));
 }
 
 impl From<cni::Error> for Failure {

@@ -15,7 +15,7 @@ use cri::{Client, Endpoint, Sandbox};
 use node::Node;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::network::Places;
 use known::Entry;
 pub use known::Known;
@@ -205,7 +205,9 @@ impl Collect {
         lists.retain(|list| {
             if list.disable_gc {
                 let name = &list.name;
-                eprintln!("podnet: network {name:?} says \"disableGC\": true, and is left alone");
+                complain(format!(
+                    "network {name:?} says \"disableGC\": true, and is left alone"
+                ));
             }
             !list.disable_gc
         });
@@ -226,10 +228,9 @@ fn add_cached(lists: &mut Vec<NetworkList>, unread: &mut Vec<Error>, cached: &[C
     networks.dedup();
     for network in networks {
         if !are_all_read {
-            eprintln!(
-                "podnet: network {network:?} may be that of a configuration that cannot be read, and is left \
-                 alone"
-            );
+            complain(format!(
+                "network {network:?} may be that of a configuration that cannot be read, and is left alone"
+            ));
             continue;
         }
         let of_network = cached
@@ -252,7 +253,7 @@ fn cached(runtime: &Runtime) -> Result<Vec<CachedAttachment>, Error> {
     for one in runtime.each_attachment()? {
         match one {
             Ok(one) => cached.push(one),
-            Err(unreadable) => eprintln!("podnet: {unreadable}"),
+            Err(unreadable) => complain(unreadable),
         }
     }
     Ok(cached)
@@ -308,8 +309,8 @@ fn is_there(path: &Path) -> bool {
 fn say_if_old(list: &NetworkList, so: &str) {
     let (name, version) = (&list.name, list.cni_version);
     if version < Version::V1_1_0 {
-        eprintln!(
-            "podnet: network {name:?} is of cniVersion {version}, and 1.1.0 brought GC: {so}"
-        );
+        complain(format!(
+            "network {name:?} is of cniVersion {version}, and 1.1.0 brought GC: {so}"
+        ));
     }
 }

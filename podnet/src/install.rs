@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use cni::one_line;
 use install::{Done, Error, Item, Put, Removed, Undone};
 use node::{USUAL_CONF, USUAL_PLUGINS};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::output::{Answer, Output};
 use crate::reading;
 
@@ -154,12 +155,11 @@ pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
     let mut answer = removed_answer(&removed);
     if removed.is_empty() && failed.is_empty() {
         let (bin_dir, conf_dir) = (bin_dir.display(), conf_dir.display());
-        answer.text = format!("nothing is listed as installed in {bin_dir} and {conf_dir}");
+        let said = format!("nothing is listed as installed in {bin_dir} and {conf_dir}");
+        answer.text = one_line(&said);
     }
     let said = asked.output.say(&answer);
-    for error in &failed {
-        eprintln!("podnet: {error}");
-    }
+    failed.iter().for_each(complain);
     let done = "what can be is taken back";
     said.map_err(|failure| failure.although(done))?;
     Ok(match failed.is_empty() {
@@ -198,11 +198,13 @@ fn answer(
     let mut text = String::new();
     let mut all: Vec<Value> = Vec::new();
     for (path, (done, said), backup) in files {
-        text.push_str(&format!("{said} {}\n", path.display()));
-        let mut file = json!({ "path": path.display().to_string(), "done": done });
+        let path = path.display().to_string();
+        text.push_str(&format!("{said} {}\n", one_line(&path)));
+        let mut file = json!({ "path": path, "done": done });
         if let Some(backup) = backup {
-            text.push_str(&format!("{backups} {}\n", backup.display()));
-            file["backup"] = backup.display().to_string().into();
+            let backup = backup.display().to_string();
+            text.push_str(&format!("{backups} {}\n", one_line(&backup)));
+            file["backup"] = backup.into();
         }
         all.push(file);
     }
@@ -226,16 +228,16 @@ mod tests {
         let answer = put_answer(&[
             one("/b/a", Done::Created, None),
             one("/b/b", Done::Replaced, Some("/b/b.bak")),
-            one("/b/c", Done::Unchanged, None),
+            one("/b/c\nd", Done::Unchanged, None),
         ]);
         assert_eq!(
             answer.text,
-            "installed /b/a\nreplaced another's /b/b\nbackup /b/b.bak\nunchanged /b/c\n"
+            "installed /b/a\nreplaced another's /b/b\nbackup /b/b.bak\nunchanged /b/c\\nd\n"
         );
         let expected = json!({ "files": [
             { "path": "/b/a", "done": "installed" },
             { "path": "/b/b", "done": "replaced", "backup": "/b/b.bak" },
-            { "path": "/b/c", "done": "unchanged" }
+            { "path": "/b/c\nd", "done": "unchanged" }
         ] });
         assert_eq!(answer.json, expected);
     }

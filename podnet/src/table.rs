@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use cni::{AddResult, Interface, IpConfig, Route};
+use cni::{AddResult, Interface, IpConfig, Route, one_line};
 
 use crate::every::Checked;
 use crate::garbage::Known;
@@ -104,13 +104,16 @@ fn text(address: Option<IpAddr>) -> String {
     address.map(|a| a.to_string()).unwrap_or_default()
 }
 
-/// Rows below their head, as wide as they need to be; nothing without rows.
+/// Rows below their head, as wide as they need to be, each on one line whatever it says; nothing without
+/// rows.
 fn columns(head: &[&str], rows: Vec<Vec<String>>) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let head = head.iter().map(|name| (*name).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let rows = std::iter::once(head).chain(rows);
+    let line = |row: Vec<String>| row.iter().map(|cell| one_line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.map(line).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -176,6 +179,22 @@ nameservers  10.0.0.1 10.0.0.2
 ";
         assert_eq!(result(&value), expected);
         assert_eq!(result(&AddResult::default()), "");
+    }
+
+    #[test]
+    fn a_row_is_a_line() {
+        let told = "c/eth0".parse().unwrap();
+        let mut known = Known::with_told("n", std::collections::BTreeMap::new(), &[told]);
+        let states = known.states.into_iter().map(|(mut entry, state)| {
+            entry.id = "c\nn  other\u{1b}[2J".to_owned();
+            (entry, state)
+        });
+        known.states = states.collect();
+        let expected = "\
+CONTAINER             INTERFACE  STATE  WHY
+c\\nn  other\\u{1b}[2J  eth0       valid  told
+";
+        assert_eq!(super::known(&[known], false), expected);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Nodes as they are told, with nothing of them checked: one bad object is no reason not to look at
 //! the others.
 
+use cni::one_line;
+
 use super::{Spec, Status, objects};
-use crate::{Error, one_line};
+use crate::Error;
 
 /// A node as the API tells of it. Nothing of it is checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +27,7 @@ impl Told {
         let internal = status.addresses.iter();
         let internal = internal.filter(|address| address.kind == "InternalIP");
         Told {
-            name: one_line(name).into_owned(),
+            name: one_line(name),
             since: since.to_owned(),
             ranges: match &spec.pod_cidrs[..] {
                 [] => one.cloned().collect(),

@@ -1,10 +1,10 @@
 //! What was found, for people and for programs.
 
+use cni::one_line;
 use serde_json::{Value, json};
 
 use super::chain::{Judged, Plugin};
 use super::{Note, Weight};
-use crate::names::one_line;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
