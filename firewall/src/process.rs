@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process_group, pidfd_open};
 use rustix::time::Timespec;
 
 /// What is kept of a program's complaints, in bytes.
@@ -57,7 +57,8 @@ pub fn run(command: &mut Command, input: Vec<u8>, limits: Limits) -> io::Result<
     running.end(limits.time)
 }
 
-/// A program at work. It is killed where nobody waits for its end.
+/// A program at work. It is killed where nobody waits for its end, and what it has started with it where it
+/// was started as the leader of a process group.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -199,6 +200,11 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.has_ended {
+            // It is waited for only below: until then its number is nobody else's.
+            let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            if let Some(leader) = pid.filter(|pid| getpgid(Some(*pid)) == Ok(*pid)) {
+                let _ = kill_process_group(leader, Signal::KILL);
+            }
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -251,6 +257,8 @@ fn await_any(these: &mut [PollFd], left: Duration) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     fn sh(script: &str, input: &str, seconds: u64) -> End {
@@ -306,5 +314,32 @@ mod tests {
     fn what_a_program_leaves_running_keeps_nobody() {
         assert!(matches!(sh("sleep 4 & exit 0", "", 1), End::TimedOut));
         assert!(matches!(sh("exec sleep 1000", "", 1), End::TimedOut));
+    }
+
+    /// One is killed with its leader, one after it.
+    #[test]
+    fn a_group_ends_with_its_leader() {
+        let folder = tempfile::tempdir().unwrap();
+        let noted = folder.path().join("pid");
+        for then in ["wait", "exit 0"] {
+            let script = format!("sleep 1000 & echo $! >{}; {then}", noted.display());
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).process_group(0);
+            let limits = Limits {
+                time: Duration::from_secs(1),
+                stdout: 0,
+            };
+            let end = run(&mut command, Vec::new(), limits).unwrap();
+            assert!(matches!(end, End::TimedOut), "{end:?}");
+            let pid = std::fs::read_to_string(&noted).unwrap();
+            let stat = format!("/proc/{}/stat", pid.trim());
+            let since = Instant::now();
+            // Whoever takes it over may leave it unburied.
+            let lives = || std::fs::read_to_string(&stat).is_ok_and(|it| !it.contains(") Z "));
+            while lives() {
+                assert!(since.elapsed() < Duration::from_secs(30), "{then}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -65,7 +66,8 @@ impl Exec for Bounded {
         stdin: &[u8],
     ) -> io::Result<Output> {
         let mut command = Command::new(program);
-        command.envs(variables.iter().copied());
+        // With what it has started, which may be what hangs.
+        command.envs(variables.iter().copied()).process_group(0);
         match while_busy(|| process::run(&mut command, stdin.to_vec(), self.0))? {
             End::Ended(output) => Ok(Output {
                 status: output.status,
@@ -88,6 +90,7 @@ impl Exec for Bounded {
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
 
     use super::*;
 
@@ -109,6 +112,38 @@ mod tests {
         assert!(program("closed").file.is_some() && program("closed").versions.is_err());
         assert!(program("bad").file.is_some() && program("bad").versions.is_err());
         assert!(program("none").file.is_none() && program("none").versions.is_err());
+    }
+
+    #[test]
+    fn nothing_of_one_that_hangs_lives_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hangs");
+        let noted = folder.path().join("pid");
+        let text = format!(
+            "#!/bin/sh\nsleep 1000 & echo $! >{}; wait\n",
+            noted.display()
+        );
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        let runtime = Runtime::new(vec![folder.path().to_owned()], PathBuf::new());
+        let limits = Limits {
+            time: Duration::from_secs(1),
+            stdout: 100,
+        };
+        assert!(
+            Program::read_within(&runtime, "hangs", limits)
+                .versions
+                .is_err()
+        );
+        let pid = fs::read_to_string(&noted).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let since = Instant::now();
+        // Whoever takes it over may leave it unburied.
+        let lives = || fs::read_to_string(&stat).is_ok_and(|it| !it.contains(") Z "));
+        while lives() {
+            assert!(since.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]
