@@ -8,6 +8,7 @@ use cni::{Error, Version};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
+use crate::reading;
 
 /// Which network.
 #[derive(Debug, Args)]
@@ -118,7 +119,8 @@ impl Places {
     /// There is no such network, or its configuration cannot be read.
     pub fn open(&self, network: &str) -> Result<(Runtime, NetworkList), Failure> {
         let list = match &self.conf {
-            Some(file) => NetworkList::from_file(file).and_then(|list| named(list, file, network)),
+            Some(file) => NetworkList::of_file(file, reading::bytes(file))
+                .and_then(|list| named(list, file, network)),
             None => NetworkList::find(or_default(&self.folders.conf_dir, CONF_DIR), network),
         };
         Ok((self.runtime(), list.map_err(Failure::usage)?))
@@ -185,4 +187,30 @@ pub fn to_json(versions: &Versions) -> Value {
         .map(|(kind, versions)| (kind.clone(), answer(versions)))
         .collect::<Map<_, _>>()
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_as_a_configuration_is_read_as_other_files_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places {
+            conf: Some(folder.path().to_owned()),
+            folders: Folders {
+                conf_dir: CONF_DIR.into(),
+                cni_path: PLUGIN_DIR.into(),
+                cache_dir: cni::runtime::DEFAULT_CACHE.into(),
+            },
+        };
+        let Err(Failure::Usage(said)) = places.open("n") else {
+            panic!("a folder is no configuration");
+        };
+        let expected = format!(
+            "cannot read {}: it is no regular file",
+            folder.path().display()
+        );
+        assert_eq!(said, expected);
+    }
 }

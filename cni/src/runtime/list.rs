@@ -4,6 +4,8 @@
 mod schema;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -12,6 +14,9 @@ use serde_json::{Map, Value};
 
 use super::input;
 use crate::{Config, Error, Version, code, config, json};
+
+/// How many bytes a file may have. A plugin takes 16 MiB; a cache has a list in base64, and more.
+const MOST: u64 = 64 << 20;
 
 /// The plugins of one network, in the order of ADD.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,23 +123,19 @@ impl NetworkList {
         })
     }
 
-    /// Reads a file that somebody names, whatever it is.
-    ///
-    /// # Errors
-    /// Code 5 where it cannot be read, else as [`NetworkList::parse`].
-    pub fn from_file(file: &Path) -> Result<NetworkList, Error> {
-        Self::of_file(file, std::fs::read(file))
-    }
-
     /// Reads a file that was found in a folder.
     ///
     /// # Errors
-    /// As [`NetworkList::from_file`]; code 5 also for what is no regular file.
+    /// Code 5 where it cannot be read or is no regular file, else as [`NetworkList::parse`].
     pub fn from_regular_file(file: &Path) -> Result<NetworkList, Error> {
         Self::of_file(file, read_regular(file))
     }
 
-    fn of_file(file: &Path, raw: std::io::Result<Vec<u8>>) -> Result<NetworkList, Error> {
+    /// Reads what was read of a file, which errors name.
+    ///
+    /// # Errors
+    /// Code 5 where it could not be read, else as [`NetworkList::parse`].
+    pub fn of_file(file: &Path, raw: io::Result<Vec<u8>>) -> Result<NetworkList, Error> {
         let raw = raw.map_err(|error| unreadable(file, &error))?;
         Self::parse(raw).map_err(|error| Error {
             msg: format!("{}: {}", file.display(), error.msg),
@@ -215,16 +216,23 @@ pub fn keys_of<T: DeserializeOwned + Default>(plugin: &Map<String, Value>) -> T 
     json::read_tolerant(&Value::Object(plugin.clone()))
 }
 
-/// Reads a regular file, and nothing that may keep its reader for ever: a FIFO, a device.
+/// Reads a regular file, and nothing that may keep its reader for ever, or take all memory: a FIFO, a device,
+/// a file of more bytes than any runtime writes.
 ///
 /// # Errors
-/// `InvalidInput` for what is no regular file; else the kernel's.
-pub fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
-    if file.metadata()?.is_file() {
-        return std::fs::read(file);
+/// `InvalidInput` for what is no regular file, `FileTooLarge`; else the kernel's.
+pub fn read_regular(file: &Path) -> io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        let kind = io::ErrorKind::InvalidInput;
+        return Err(io::Error::new(kind, "it is no regular file"));
     }
-    let kind = std::io::ErrorKind::InvalidInput;
-    Err(std::io::Error::new(kind, "it is no regular file"))
+    let mut bytes = Vec::new();
+    let mut most = File::open(file)?.take(MOST + 1);
+    if most.read_to_end(&mut bytes)? as u64 > MOST {
+        let said = format!("it has more than {} MiB", MOST >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
+    }
+    Ok(bytes)
 }
 
 fn undecodable(reason: impl std::fmt::Display) -> Error {
@@ -234,7 +242,7 @@ fn undecodable(reason: impl std::fmt::Display) -> Error {
     )
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+fn unreadable(path: &Path, error: &io::Error) -> Error {
     let path = path.display();
     Error::new(code::IO_FAILURE, format!("cannot read {path}: {error}"))
 }
@@ -268,7 +276,7 @@ fn negotiate(head: &Head) -> Result<Version, Error> {
 /// The files of the folder that are configurations by their names, in the order of the search.
 fn configuration_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(|error| unreadable(folder, &error))?,
     };
     let mut files: Vec<_> = entries
@@ -431,6 +439,19 @@ mod tests {
         ] {
             assert_eq!(parse(text), Err((code, msg)), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.conflist");
+        let file = File::create(&path).unwrap();
+        file.set_len(MOST).unwrap();
+        assert_eq!(read_regular(&path).unwrap().len() as u64, MOST);
+        file.set_len(MOST + 1).unwrap();
+        let error = NetworkList::from_regular_file(&path).unwrap_err();
+        let said = format!("cannot read {}: it has more than 64 MiB", path.display());
+        assert_eq!((error.code, error.msg), (code::IO_FAILURE, said));
     }
 
     #[test]
