@@ -323,6 +323,32 @@ mod tests {
         }
     }
 
+    /// As they stand there, with values for what stands for one.
+    #[test]
+    fn what_is_to_be_done_by_symptom() {
+        let page = include_str!("../../docs/troubleshooting.md");
+        let (blocks, texts): (Vec<_>, Vec<_>) = page
+            .split("```")
+            .enumerate()
+            .partition(|(at, _)| at % 2 == 1);
+        let quoted = texts
+            .iter()
+            .flat_map(|(_, text)| text.split('`').skip(1).step_by(2));
+        let lines = blocks.iter().flat_map(|(_, block)| block.lines());
+        let lines = lines.filter_map(|line| line.split('#').next());
+        let of_podnet = quoted.chain(lines).filter_map(|line| {
+            let line = line.strip_prefix("sudo ").unwrap_or(line);
+            line.strip_prefix("podnet ")
+        });
+        let all: Vec<String> = of_podnet
+            .map(|it| it.replace("ADDRESS", "10.0.0.1"))
+            .collect();
+        assert!(all.len() > 20, "{all:?}");
+        for line in all {
+            assert!(is_taken(&line), "{line}");
+        }
+    }
+
     fn is_taken(line: &str) -> bool {
         let words = std::iter::once("podnet").chain(line.split_whitespace());
         Cli::try_parse_from(words).is_ok()
