@@ -228,9 +228,12 @@ pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Vec<(
     for prefix in [rules::PREFIX, rules::LEGACY_PREFIX] {
         leftovers.extend(Leftover::of(prefix, owner, addresses));
     }
-    let by_iptables = verbs::delete(&leftovers, expected).map(forwardings);
-    let by_nftables = nft::delete_ports(owner, addresses, expected);
-    match (by_iptables, by_nftables) {
+    // All of it is waited for once, at the end.
+    let (results, _settling) = nft::keep(|| {
+        let by_iptables = verbs::delete(&leftovers, expected).map(forwardings);
+        (by_iptables, nft::delete_ports(owner, addresses, expected))
+    });
+    match results {
         (Ok(mut removed), Ok(more)) => {
             removed.extend(more);
             Ok(removed)

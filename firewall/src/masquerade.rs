@@ -94,14 +94,13 @@ pub fn add(backend: Backend, owner: Owner, addresses: &[IpNet]) -> Result<()> {
 /// # Errors
 /// Only where rules are still there, or may be and nobody can tell (`expected`).
 pub fn delete(owner: Owner, addresses: &[IpNet], expected: bool) -> Result<Settling> {
-    let by_iptables = verbs::delete(&Leftover::of(PREFIX, owner, addresses), expected);
-    match (by_iptables, nft::delete_masquerade(owner, expected)) {
-        (Ok(_), Ok(settling)) => Ok(settling),
-        (one, other) => {
-            let errors = [one.err(), other.err()].into_iter().flatten().collect();
-            Error::all(errors).map(|()| Settling::default())
-        }
-    }
+    let leftovers = Leftover::of(PREFIX, owner, addresses);
+    let (results, settling) = nft::keep(|| {
+        let by_iptables = verbs::delete(&leftovers, expected).map(drop);
+        [by_iptables, nft::delete_masquerade(owner, expected)]
+    });
+    Error::all(results.into_iter().filter_map(Result::err).collect())?;
+    Ok(settling)
 }
 
 /// Removes whatever rules attachments of the network have, of both families, by whichever backend

@@ -21,6 +21,7 @@ pub mod message;
 pub mod nat;
 mod plan;
 pub mod read;
+mod settling;
 pub mod survey;
 pub mod table;
 mod tag;
@@ -41,8 +42,9 @@ use crate::hostport::{HostPorts, Mapping, Mark};
 use crate::rule::Family;
 use crate::{Error, Owner, Result};
 
+pub use self::settling::{Settling, keep};
 pub use self::tag::Dead;
-pub use self::verbs::{Settling, is_without_nftables};
+pub use self::verbs::is_without_nftables;
 
 /// Whether the kernel has nf_tables and lets us speak to it. Nothing is changed.
 pub fn is_there() -> bool {
@@ -236,7 +238,7 @@ pub fn check_masquerade(owner: Owner, addresses: &[IpNet]) -> Result<()> {
 ///
 /// # Errors
 /// Only where something is still there, or may be and was `expected`.
-pub fn delete_masquerade(owner: Owner, expected: bool) -> Result<Settling> {
+pub fn delete_masquerade(owner: Owner, expected: bool) -> Result<()> {
     let tag = Tag::of(owner);
     remove_masquerade(&|comment| tag.owns(comment), expected)
 }
@@ -255,7 +257,7 @@ pub fn forget_masquerade(owner: Owner) -> Result<()> {
 /// What is still there.
 pub fn gc_masquerade(network: &str, valid: &[Owner]) -> Result<()> {
     let dead = Dead::new(network, valid);
-    remove_masquerade(&|comment| dead.owns(comment), false).map(drop)
+    remove_masquerade(&|comment| dead.owns(comment), false)
 }
 
 fn masquerade_tables() -> [Table; 2] {
@@ -263,12 +265,12 @@ fn masquerade_tables() -> [Table; 2] {
 }
 
 /// Also from the reference plugins' table, where comments begin as ours do.
-fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<Settling> {
+fn remove_masquerade(is_own: &dyn Fn(&str) -> bool, expected: bool) -> Result<()> {
     let leftovers = Leftovers {
         own: masquerade_tables(),
         is_own,
         foreign: &foreign::MASQUERADE,
         is_foreign: &|rule| is_own(&rule.comment),
     };
-    verbs::delete(&leftovers, expected).map(|removed| removed.settling)
+    verbs::delete(&leftovers, expected).map(drop)
 }

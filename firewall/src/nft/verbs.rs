@@ -132,17 +132,6 @@ pub struct Removed {
     pub entries: Vec<(Family, Entry)>,
     /// Rules, of our own tables and of others.
     pub rules: Vec<FoundRule>,
-    /// For as long as it has not settled.
-    pub settling: Settling,
-}
-
-/// What is removed, and may still be in use by packets on their way: to drop this is to wait until none
-/// is, since the kernel waits when the socket is closed by which it was removed
-/// (`nft_rcv_nl_event` of net/netfilter/nf_tables_api.c). To be kept until something else has
-/// waited for them as well, as the removal of a link does.
-#[derive(Debug, Default)]
-pub struct Settling {
-    _socket: Option<Socket>,
 }
 
 /// What is to be removed.
@@ -176,7 +165,7 @@ pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
         }
         _ => return Ok(Removed::default()),
     };
-    let mut removed = change(&mut socket, doing, |socket| {
+    change(&mut socket, doing, |socket| {
         let mut removed = Removed::default();
         let mut batch = Vec::new();
         for table in &own {
@@ -200,11 +189,7 @@ pub fn delete(leftovers: &Leftovers, expected: bool) -> Result<Removed> {
             }
         }
         Ok((batch, removed))
-    })?;
-    removed.settling = Settling {
-        _socket: Some(socket),
-    };
-    Ok(removed)
+    })
 }
 
 /// Removes what the attachment has in tables of our own. Where its element is in none of them, the

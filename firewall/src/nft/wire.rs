@@ -3,6 +3,7 @@
 //! An error says only its number: the kernel has no words for most of what nf_tables refuses.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable,
@@ -17,6 +18,8 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeVal;
+
+use super::settling;
 
 /// The kernel works on a request within the send, so that its answer is there at once. One that is
 /// missing after this many seconds is lost.
@@ -48,6 +51,12 @@ pub struct Message {
 pub struct Socket {
     socket: netlink_sys::Socket,
     sequence: u32,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        settling::closing(self.socket.as_fd());
+    }
 }
 
 impl Socket {
