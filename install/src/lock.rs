@@ -73,10 +73,16 @@ fn is_at(folder: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
 
     use super::*;
+
+    /// Of making and removing a folder.
+    const ROUNDS: usize = 3_000;
 
     #[test]
     fn one_holds_it() {
@@ -89,6 +95,31 @@ mod tests {
         assert!(matches!(Lock::take(&folder), Err(Error::Busy(_))));
         drop(held);
         assert!(Lock::take(&folder).unwrap().is_some());
+    }
+
+    /// While another makes the folder and removes it again and again, as one does that holds it.
+    #[test]
+    fn who_holds_it_holds_what_is_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("bin");
+        let is_over = AtomicBool::new(false);
+        let fails_again_and_again = || {
+            for _ in 0..ROUNDS {
+                fs::create_dir_all(&folder).unwrap();
+                if let Ok(Some(_held)) = Lock::take(&folder) {
+                    fs::remove_dir(&folder).unwrap();
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        };
+        thread::scope(|scope| {
+            scope.spawn(fails_again_and_again);
+            while !is_over.load(Ordering::Relaxed) {
+                if let Ok(Some(held)) = Lock::take(&folder) {
+                    assert!(held.is_of(&folder));
+                }
+            }
+        });
     }
 
     #[test]
