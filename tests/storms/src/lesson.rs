@@ -2,6 +2,8 @@
 
 use std::panic::resume_unwind;
 
+use cni::AddResult;
+
 use crate::Error;
 use crate::ground::Ground;
 use crate::network::Wish;
@@ -52,21 +54,27 @@ fn of_wish(ground: &Ground, number: usize, wish: Wish, pod: &Pod) -> Result<Shap
     let mut tenant = Tenant::new(NUMBER + number, number, wish, false);
     let runtime = ground.runtime(&ground.hand(network, None, None));
     let node = &ground.node.namespace;
-    let mut traces = || {
+    let conf = |asks| {
+        ground.conf(
+            pod,
+            &Tenant::new(NUMBER + number, number, wish, false),
+            asks,
+        )
+    };
+    let mut traces = |result: Option<AddResult>| {
+        if let Some(result) = result {
+            tenant.note_links(&result, network.bridge());
+        }
         let sight = Sight::of(ground, network)?;
         sight.traces(ground, &mut tenant, &pod.id, pod.namespace.as_ref())
     };
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", network.list.name);
-    let conf = |asks| {
-        let tenant = Tenant::new(NUMBER + number, number, wish, false);
-        ground.conf(pod, &tenant, asks)
-    };
     let added = node.run(|| runtime.add(&network.list, &conf(true)))?;
-    added.map_err(|error| told(&error))?;
-    let shape = traces()?.shape();
+    let added = added.map_err(|error| told(&error))?;
+    let shape = traces(Some(added))?.shape();
     let deleted = node.run(|| runtime.del(&network.list, &conf(false)))?;
     deleted.map_err(|error| told(&error))?;
-    let left = traces()?;
+    let left = traces(None)?;
     if !left.is_nothing() {
         return Err(told(&format!("DEL leaves\n{left}")).into());
     }

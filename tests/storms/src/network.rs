@@ -107,6 +107,13 @@ impl Network {
         all
     }
 
+    /// The name of its bridge.
+    pub fn bridge(&self) -> &str {
+        let bridge = self.list.plugins.first();
+        let name = bridge.and_then(|bridge| bridge.get("bridge")?.as_str());
+        name.unwrap_or_default()
+    }
+
     /// The programs that list its rules.
     pub fn listers(&self) -> Vec<String> {
         match self.backend {

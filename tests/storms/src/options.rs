@@ -28,6 +28,9 @@ pub struct Options {
     /// Only the steps of that attachment's pod, as a finding tells it, beside GC
     #[arg(long, value_name = "N")]
     pub only: Option<usize>,
+    /// After how many findings it ends
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub most: u64,
     /// The folder with other plugins to use instead, as /usr/lib/cni
     #[arg(long, value_name = "DIR")]
     pub against: Option<PathBuf>,

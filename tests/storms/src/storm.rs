@@ -16,9 +16,6 @@ use crate::queue::Queue;
 use crate::tenant::{Pod, Tenant};
 use crate::{Error, Flaw, Ground, Layout, Options, Plan, Step, Tally, lock};
 
-/// After so many findings it ends.
-const ENOUGH: u64 = 20;
-
 /// Makes the storm; findings are told on standard error as they come. Nothing is done, and that is said
 /// aloud, where the machine cannot.
 ///
@@ -98,8 +95,7 @@ impl Storm<'_> {
         while let Some(step) = queue.next() {
             self.make(&step)?;
             queue.done(&step);
-            if lock(&self.tally).findings() >= ENOUGH {
-                self.say("these are enough");
+            if lock(&self.tally).findings() >= self.options.most {
                 queue.stop();
             }
         }

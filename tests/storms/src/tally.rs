@@ -45,7 +45,7 @@ pub struct Tally {
     pub head: String,
     /// How many flows are left that nobody can know of any more; they end by themselves.
     pub flows: u64,
-    /// How often the networks were collected to the end, and how many attachments were there then.
+    /// How many attachments may have been there when the steps ended.
     pub attached_in_the_end: u64,
     rows: BTreeMap<Action, Row>,
     flaws: BTreeMap<Flaw, u64>,

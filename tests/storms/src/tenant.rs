@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use cni::AddResult;
 use lab::Namespace;
 
 use crate::Layout;
@@ -113,6 +114,17 @@ impl Tenant {
     pub fn heal(&mut self, was_blind: bool) {
         self.flows_may_stay |= self.wounded && was_blind;
         self.wounded = false;
+    }
+
+    /// Keeps the names of the links that an ADD has made on the node beside the bridge: those of others carry
+    /// no mark by which they are known.
+    pub fn note_links(&mut self, result: &AddResult, bridge: &str) {
+        let on_node = result
+            .interfaces
+            .iter()
+            .filter(|link| link.sandbox.is_empty());
+        let own = on_node.filter(|link| link.name != bridge);
+        self.names.extend(own.map(|link| link.name.clone()));
     }
 
     /// Remembers what has happened to it.

@@ -191,6 +191,7 @@ impl Storm<'_> {
     fn receive(&self, tenant: &mut Tenant, result: &AddResult) -> Option<String> {
         tenant.told = true;
         tenant.heal(false);
+        tenant.note_links(result, self.ground.network(tenant.network).bridge());
         tenant.flows_may_stay = false;
         self.forget_addresses(tenant);
         tenant.addresses = result.ips.iter().map(|ip| ip.address.addr()).collect();
