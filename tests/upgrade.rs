@@ -218,7 +218,7 @@ fn by_install_no_call_ever_fails() {
     let calls = upgrade.calls.load(Ordering::Relaxed);
     println!("{installed} installations, {rounds} pods, {calls} calls, none refused");
     assert!(
-        installed >= TIMES && rounds > usize::from(PODS),
+        installed >= TIMES && rounds >= usize::from(PODS),
         "{installed}, {rounds}"
     );
 }
@@ -250,7 +250,7 @@ fn while_others_write_in_place_calls_wait() {
         }
     });
     println!("{written} times written in place, {rounds} pods, {busy} times seen busy");
-    assert!(busy > 0 && rounds > usize::from(PODS), "{busy}, {rounds}");
+    assert!(busy > 0 && rounds >= usize::from(PODS), "{busy}, {rounds}");
 }
 
 /// Copies over a file that is there, and holds it open some time more. One that runs cannot be opened.
