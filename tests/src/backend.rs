@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::Node;
+use crate::{Node, can_read_rules};
 
 /// What makes the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,12 @@ impl Backend {
         }
     }
 
-    /// A `PATH` that has that variant; `None`, said aloud and counted, where this machine has not.
+    /// A `PATH` that has that variant; `None`, said aloud and counted, where this machine has not, or does not
+    /// tell an ordinary user of its tables.
     pub fn path(self, node: &Node) -> Option<OsString> {
+        if self == Backend::Legacy && !can_read_rules() {
+            return None;
+        }
         let variant = self.variant();
         let path = lab::iptables_path(&node.folder().join(variant), variant);
         path.map_err(|error| lab::skip(&error.to_string())).ok()
