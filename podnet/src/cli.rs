@@ -292,18 +292,6 @@ mod tests {
             ("routes", false),
             ("agent --plan --nodes nodes.json --node-name a", true),
             ("agent --nodes nodes.json", false),
-            ("doctor", true),
-            ("doctor -f cluster.yaml --for a --output json", true),
-            (
-                "doctor --fix --yes --conf-dir c --cni-path b --cache-dir d",
-                true,
-            ),
-            (
-                "doctor --probe blue --peer b --peer-pod 10.0.0.2 --outside fd00::1",
-                true,
-            ),
-            ("doctor --peer b", false),
-            ("doctor --yes", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),
@@ -355,8 +343,20 @@ mod tests {
     }
 
     #[test]
-    fn what_trace_and_the_shell_take() {
+    fn what_doctor_trace_and_the_shell_take() {
         for (line, taken) in [
+            ("doctor", true),
+            ("doctor -f cluster.yaml --for a --output json", true),
+            (
+                "doctor --fix --yes --conf-dir c --cni-path b --cache-dir d",
+                true,
+            ),
+            (
+                "doctor --probe blue --peer b --peer-pod 10.0.0.2 --outside fd00::1",
+                true,
+            ),
+            ("doctor --peer b", false),
+            ("doctor --yes", false),
             ("trace 10.244.0.2 --to [fd00::1]:80/udp --output json", true),
             ("trace pod -f cluster.yaml --for a --cache-dir d", true),
             ("trace pod --to 10.244.0.2/24", false),
