@@ -8,6 +8,7 @@
 pub mod address;
 pub mod conntrack;
 mod error;
+mod events;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod link;
@@ -21,6 +22,7 @@ pub mod vlan;
 
 pub use address::Address;
 pub use error::{Errno, Error, Result};
+pub use events::RouteEvents;
 pub use link::{Bridge, Filtering, Link, Mac, PortFlags, PortState, Veth};
 pub use netlink::Netlink;
 pub use netns::Netns;

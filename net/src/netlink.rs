@@ -115,7 +115,7 @@ impl Netlink {
             return Ok(Some(found));
         }
         let started = Instant::now();
-        let events = self.netns.enter(|| Events::open(group))??;
+        let events = self.netns.enter(|| Events::open(&[group]))??;
         // Looking again comes after the socket is open: nothing can happen unseen in between.
         loop {
             if let Some(found) = look()? {
@@ -372,18 +372,21 @@ pub(crate) fn attribute_text(attributes: &[u8]) -> String {
 }
 
 /// A socket that hears of changes.
-struct Events {
+#[derive(Debug)]
+pub(crate) struct Events {
     socket: netlink_sys::Socket,
 }
 
 impl Events {
-    /// Opens one for a group of events in the calling thread's namespace.
-    fn open(group: MulticastGroup) -> Result<Events> {
+    /// Opens one for groups of events in the calling thread's namespace.
+    pub(crate) fn open(groups: &[MulticastGroup]) -> Result<Events> {
         let open = || {
             let mut socket = netlink_sys::Socket::new(NETLINK_ROUTE)?;
             // A socket without an address hears nothing.
             socket.bind_auto()?;
-            socket.add_membership(group as u32)?;
+            for group in groups {
+                socket.add_membership(*group as u32)?;
+            }
             Ok(Events { socket })
         };
         open().map_err(listening)
@@ -391,7 +394,7 @@ impl Events {
 
     /// Waits for an event that concerns the matter, or of which that cannot be said (one that was
     /// lost, or that cannot be decoded); false where no time is `left` before one came.
-    fn next(
+    pub(crate) fn next(
         &self,
         concerns: impl Fn(&RouteNetlinkMessage) -> bool,
         left: impl Fn() -> Duration,
