@@ -24,9 +24,9 @@ FAULTS       ?=
 SOAK         ?=
 SECONDS      ?= 60
 
-# What apt must bring: a linker for cargo, protoc for the messages of the CRI, the tools that plugins and
+# What apt must bring: a linker for cargo, protoc for the messages of the CRI, a C compiler for TLS, the tools that plugins and
 # tests run, and the reference plugins that one test compares with.
-PACKAGES     := gcc libc6-dev protobuf-compiler iptables nftables iproute2 util-linux containernetworking-plugins
+PACKAGES     := gcc libc6-dev musl-tools protobuf-compiler iptables nftables iproute2 util-linux containernetworking-plugins
 
 # Opens the pages that podnet writes, for a test to look at them.
 BROWSER      := chromium-headless-shell
@@ -40,6 +40,9 @@ BUILT        := target/clients
 NEWER        := sid
 # Where a kubelet is kept once it is built.
 KUBELET_DIR  ?= $(BUILT)/kubelet
+# What builds Kubernetes for the agent's test, and where it is kept.
+CLUSTER      := golang-1.19-go rsync jq openssl dpkg-dev
+CLUSTER_DIR  ?= $(BUILT)/cluster
 # Which of their tests; all where this is empty.
 CLIENTS_TESTS ?=
 # The plugins that they run; ours where this is empty.
@@ -49,7 +52,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet clients bench faults soak floor valgrind lint deny fuzz browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet test-cluster clients bench faults soak floor valgrind lint deny fuzz browser schema install uninstall dist clean
 
 all: build
 
@@ -160,6 +163,26 @@ test-clients: build clients
 test-kubelet: clients
 	@tests/clients/build-kubelet $(KUBELET_DIR)
 	@$(MAKE) test-clients CLIENTS_TESTS="--test kubelet"
+
+# Kubernetes of Debian's source package takes some twenty minutes to build, once: not a part of test.
+test-cluster: build
+	@missing=(); \
+	for package in $(CLUSTER); do \
+	    [[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$package 2>/dev/null)" == installed ]] || missing+=($$package); \
+	done; \
+	command -v kubectl >/dev/null || missing+=(kubernetes-client); \
+	if (( $${#missing[@]} )); then \
+	    if [[ $(ROOT) == 0 ]]; then sudo=(); else sudo=(sudo -n); fi; \
+	    echo "test-cluster: installing with apt: $${missing[*]}"; \
+	    "$${sudo[@]}" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"' sh "$${missing[@]}" >/dev/null; \
+	fi
+	@tests/cluster/build $(CLUSTER_DIR)
+	@export CNI_BIN_DIR=$(abspath $(BIN)) CLUSTER_DIR=$(abspath $(CLUSTER_DIR)); \
+	if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
+	fi; \
+	cargo test -p tests --locked --test agent_cluster
 
 # Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
 # options; `make bench BENCH=--help` lists them.

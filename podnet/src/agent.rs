@@ -1,10 +1,15 @@
 //! `podnet agent`: this node's pod network, as the API tells of the nodes.
 
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use agent::{Outlook, Seen, Settings, Step};
-use clap::Args;
+use agent::{Options, Outlook, Seen, Settings, Step};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, ValueEnum};
+use cri::Endpoint;
 use plan::kubernetes::{Told, told};
 use plan::{Document, check_node};
 use serde_json::json;
@@ -19,13 +24,17 @@ use crate::routes::answer;
 
 const EXAMPLES: &str = "\
 Examples:
+  sudo podnet agent --kubeconfig /etc/kubernetes/agent.conf --node-name node-1
   kubectl get nodes -o json > nodes.json
   podnet agent --plan --nodes nodes.json --node-name node-1
 
 ";
 
 const EXIT_STATUS: &str = "\
-Exit status: with --plan 0 nothing is to be done, 1 something is, or is wrong; 2 wrong options or files.";
+A signal ends it; routes and conflist stay. Nothing that the API or the kernel answers does.
+
+Exit status: 0 it was ended; with --plan 0 nothing is to be done, 1 something is, or is wrong; 2 wrong \
+options or files.";
 
 /// Keep this node's pod network right on Kubernetes
 ///
@@ -35,11 +44,19 @@ Exit status: with --plan 0 nothing is to be done, 1 something is, or is wrong; 2
 #[command(after_help = [EXAMPLES, EXIT_STATUS].concat())]
 pub struct Asked {
     /// Only say what would be done
-    #[arg(long, required = true)]
+    #[arg(long)]
     plan: bool,
-    /// Nodes as `kubectl get nodes -o json` prints them; `-` is standard input
-    #[arg(long, value_name = "FILE", required = true)]
-    nodes: PathBuf,
+    /// Nodes as `kubectl get nodes -o json` prints them, and not as the API says; `-` is standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "plan",
+        conflicts_with = "kubeconfig"
+    )]
+    nodes: Option<PathBuf>,
+    /// Where the API is [default: as the service account of the pod says]
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
     /// The name of this node [default: the host name]
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
     node_name: Option<String>,
@@ -63,9 +80,61 @@ pub struct Asked {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
     folders: Folders,
     #[command(flatten)]
     output: Output,
+}
+
+/// How it runs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running")]
+struct Running {
+    /// Where /readyz, /livez and /metrics are served
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9462")]
+    listen: SocketAddr,
+    /// How often all is looked at although nothing was heard, and how often GC is done
+    #[arg(long, value_name = "SECONDS", default_value_t = 180,
+        value_parser = RangedU64ValueParser::<u64>::new().range(1..=3600))]
+    resync: u64,
+    /// The socket of a container runtime, as unix:///run/containerd/containerd.sock: what crashed sandboxes
+    /// have left is removed, as `podnet gc --all --from-cri` does
+    #[arg(long, value_name = "ENDPOINT")]
+    from_cri: Vec<Endpoint>,
+    /// How old what crashed sandboxes have left must be, as for `podnet gc`
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 120,
+        requires = "from_cri"
+    )]
+    grace: u64,
+    /// Install the plugins of this folder, as `podnet install` does, into the first folder of --cni-path
+    #[arg(long, value_name = "DIR")]
+    install_from: Option<PathBuf>,
+    /// How much is said on standard error
+    #[arg(long, value_enum, default_value_t = Level::Info)]
+    log_level: Level,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl From<Level> for agent::Level {
+    fn from(level: Level) -> agent::Level {
+        match level {
+            Level::Error => agent::Level::ERROR,
+            Level::Warn => agent::Level::WARN,
+            Level::Info => agent::Level::INFO,
+            Level::Debug => agent::Level::DEBUG,
+        }
+    }
 }
 
 /// Runtimes read files of that ending alone as lists.
@@ -78,21 +147,48 @@ fn file_name(text: &str) -> Result<String, String> {
     Err("expected a file's name that ends in .conflist, as 10-podnet.conflist".to_owned())
 }
 
-/// Says what would be done.
+/// Runs the agent, or says what it would do.
 ///
 /// # Errors
-/// Options or files are wrong; this node cannot be read.
+/// Options or files are wrong; this node cannot be read; the API does not tell what is to be planned.
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
-    let (name, text) = read(&asked.nodes)?;
-    let told = told(&name, &text).map_err(Failure::usage)?;
-    plan(asked, &told)
+    let settings = asked.settings()?;
+    if let Some(file) = &asked.nodes {
+        let (name, text) = read(file)?;
+        let told = told(&name, &text).map_err(Failure::usage)?;
+        return plan(asked, &settings, &told);
+    }
+    let kubeconfig = asked.kubeconfig.as_deref();
+    if asked.plan {
+        let told = agent::list(kubeconfig).map_err(of_agent)?;
+        return plan(asked, &settings, &told);
+    }
+    let running = &asked.running;
+    let plugins = settings.places.runtime.path.first().cloned();
+    let options = Options {
+        kubeconfig: asked.kubeconfig.clone(),
+        listen: running.listen,
+        install: running.install_from.clone().zip(plugins),
+        collect: asked.collect()?,
+        resync: Duration::from_secs(running.resync),
+        level: running.log_level.into(),
+        settings,
+    };
+    agent::run(&options).map_err(of_agent)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn plan(asked: &Asked, told: &[Told]) -> Result<ExitCode, Failure> {
-    let settings = asked.settings()?;
-    let seen = Seen::look(&settings);
+fn of_agent(error: agent::Error) -> Failure {
+    match error {
+        agent::Error::Config(_) => Failure::usage(error),
+        agent::Error::Api(_) | agent::Error::Io(_) => Failure::Failed(error.to_string()),
+    }
+}
+
+fn plan(asked: &Asked, settings: &Settings, told: &[Told]) -> Result<ExitCode, Failure> {
+    let seen = Seen::look(settings);
     let seen = seen.map_err(|unread| Failure::Failed(format!("cannot read {unread}")))?;
-    let outlook = Outlook::new(&settings, told, seen);
+    let outlook = Outlook::new(settings, told, seen);
     asked.output.say(&said(&outlook))?;
     Ok(match outlook.is_done() && outlook.findings.is_empty() {
         true => ExitCode::SUCCESS,
@@ -135,6 +231,25 @@ fn said(outlook: &Outlook) -> Answer {
 }
 
 impl Asked {
+    /// The command by which GC is done, where a runtime is named that says who lives.
+    fn collect(&self) -> Result<Option<Vec<OsString>>, Failure> {
+        let runtimes = &self.running.from_cri;
+        if runtimes.is_empty() {
+            return Ok(None);
+        }
+        let own = std::env::current_exe();
+        let own = own.map_err(|error| Failure::Failed(format!("where podnet is: {error}")))?;
+        let mut command: Vec<OsString> = vec![own.into(), "gc".into(), "--all".into()];
+        for runtime in runtimes {
+            command.extend(["--from-cri".into(), runtime.to_string().into()]);
+        }
+        let grace = self.running.grace.to_string();
+        command.extend(["--grace".into(), grace.into()]);
+        command.extend(self.folders.options());
+        command.extend(["--output".into(), "json".into()]);
+        Ok(Some(command))
+    }
+
     fn settings(&self) -> Result<Settings, Failure> {
         let own = match &self.node_name {
             Some(name) => name.clone(),

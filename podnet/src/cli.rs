@@ -290,8 +290,6 @@ mod tests {
             ("routes remove -f cluster.yaml", false),
             ("routes show --dry-run", false),
             ("routes", false),
-            ("agent --plan --nodes nodes.json --node-name a", true),
-            ("agent --nodes nodes.json", false),
             ("plan", false),
             ("plan podcidrs --format x", false),
             ("add n", false),
@@ -334,6 +332,29 @@ mod tests {
         assert!(all.len() > 20, "{all:?}");
         for line in all {
             assert!(is_taken(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_the_agent_takes() {
+        for (line, taken) in [
+            ("agent --plan --nodes nodes.json --node-name a", true),
+            ("agent --nodes nodes.json", false),
+            ("agent", true),
+            ("agent --plan", true),
+            (
+                "agent --kubeconfig f --node-name a --resync 60 --listen [::]:9462",
+                true,
+            ),
+            (
+                "agent --from-cri unix:///run/c.sock --install-from /plugins",
+                true,
+            ),
+            ("agent --resync 0", false),
+            ("agent --listen 9462", false),
+            ("agent --plan --nodes a --kubeconfig b", false),
+        ] {
+            assert_eq!(is_taken(line), taken, "{line}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Which network, and what its plugins speak.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -64,6 +65,18 @@ impl Folders {
             conf: or_default(&self.conf_dir, CONF_DIR).to_owned(),
             runtime: self.runtime(),
         }
+    }
+
+    /// The options that name the same folders to another podnet.
+    pub fn options(&self) -> Vec<OsString> {
+        let all = [
+            ("--conf-dir", &self.conf_dir),
+            ("--cni-path", &self.cni_path),
+            ("--cache-dir", &self.cache_dir),
+        ];
+        let all = all.into_iter();
+        all.flat_map(|(option, folder)| [option.into(), folder.into()])
+            .collect()
     }
 
     fn runtime(&self) -> Runtime {

@@ -6,7 +6,9 @@
 // A harness fails as its tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent;
 mod answer;
+mod api;
 mod attached;
 mod backend;
 mod binaries;
@@ -28,7 +30,9 @@ mod state;
 mod tools;
 mod world;
 
+pub use agent::{Agent, agent_routes, api_node, api_nodes, soon};
 pub use answer::Answer;
+pub use api::{Api, Failing};
 pub use attached::{Attached, Damage, eventually, expect_none, sh};
 pub use backend::Backend;
 pub use binaries::{binary_folder, plugin_folder};

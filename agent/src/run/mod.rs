@@ -1,0 +1,297 @@
+//! The agent as it runs: what the API and the kernel tell, and what is done then. Nothing that either
+//! answers ends it.
+
+mod collect;
+mod http;
+mod kernel;
+mod metrics;
+mod report;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use net::Netlink;
+use plan::kubernetes::Told;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info, warn};
+
+use crate::nodes::Nodes;
+use crate::{Finding, Outlook, Seen, Settings, Step};
+use metrics::Metrics;
+use report::Report;
+
+pub use tracing::Level;
+
+/// How long is waited for more after a change, and between two looks at the node: hundreds of changes come
+/// together where many nodes do.
+const GATHER: Duration = Duration::from_millis(100);
+/// See [`GATHER`].
+const APART: Duration = Duration::from_millis(500);
+/// How long the API may take to list all nodes once.
+const LIST_LIMIT: Duration = Duration::from_secs(60);
+/// How many words of the API may wait.
+const WAITING: usize = 1024;
+
+/// How the agent runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What does not change.
+    pub settings: Settings,
+    /// Where the API is; else the pod's service account says, or `KUBECONFIG`.
+    pub kubeconfig: Option<PathBuf>,
+    /// Where readiness, liveness and metrics are served.
+    pub listen: SocketAddr,
+    /// The folder that the plugins are installed from, and that which they are installed into.
+    pub install: Option<(PathBuf, PathBuf)>,
+    /// The command that does GC and prints in JSON what was gone.
+    pub collect: Option<Vec<OsString>>,
+    /// How often all is looked at although nothing was heard.
+    pub resync: Duration,
+    /// How much is said on standard error.
+    pub level: Level,
+}
+
+/// Why the agent cannot run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing says where the API is.
+    #[error("where the API is cannot be read: {0}")]
+    Config(String),
+    /// The API does not tell of its nodes.
+    #[error("the API does not tell of its nodes: {0}")]
+    Api(String),
+    /// The process cannot have what it needs.
+    #[error("cannot begin: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Runs until a signal ends it (SIGTERM, SIGINT). Routes and conflist then stay: pods go on without it.
+///
+/// # Errors
+/// It cannot begin.
+pub fn run(options: &Options) -> Result<(), Error> {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_max_level(options.level)
+        .init();
+    runtime()?.block_on(go(options))
+}
+
+/// The nodes as the API tells of them now. `kubeconfig` says where it is, as in [`Options`].
+///
+/// # Errors
+/// It does not tell.
+pub fn list(kubeconfig: Option<&Path>) -> Result<Vec<Told>, Error> {
+    runtime()?.block_on(async {
+        let client = client(kubeconfig).await?;
+        let listed = watch::list(&client);
+        let limit = tokio::time::timeout(LIST_LIMIT, listed).await;
+        let listed = limit.map_err(|error| Error::Api(error.to_string()))?;
+        listed.map_err(|error| Error::Api(error.to_string()))
+    })
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build()
+}
+
+async fn go(options: &Options) -> Result<(), Error> {
+    let client = client(options.kubeconfig.as_deref()).await?;
+    let own = &options.settings.own;
+    let metrics = Arc::new(Metrics::default());
+    let (changed, relist) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, mut hear) = mpsc::channel(WAITING);
+    let (said, reports) = tokio::sync::watch::channel(None);
+    let mut end = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    kernel::listen(Arc::clone(&changed))?;
+    tokio::spawn(http::serve(options.listen, Arc::clone(&metrics)));
+    if let Some(command) = &options.collect {
+        let every = options.resync;
+        tokio::spawn(collect::collect(
+            command.clone(),
+            every,
+            Arc::clone(&metrics),
+        ));
+    }
+    let resync = options.resync;
+    tokio::spawn(report::report(
+        client.clone(),
+        own.clone(),
+        reports,
+        resync,
+        Arc::clone(&relist),
+        Arc::clone(&metrics),
+    ));
+    tokio::spawn(watch::watch(client, tell, relist, Arc::clone(&metrics)));
+    info!("agent of node {own} {}", env!("CARGO_PKG_VERSION"));
+    let mut agent = Agent {
+        options,
+        nodes: Nodes::default(),
+        metrics,
+        said,
+        known: BTreeSet::new(),
+        installed: None,
+    };
+    let mut due = Some(Instant::now());
+    let mut last = Instant::now();
+    loop {
+        let soon = || (Instant::now() + GATHER).max(last + APART);
+        let at = due.unwrap_or(last + resync);
+        tokio::select! {
+            _ = end.recv() => break,
+            _ = interrupt.recv() => break,
+            heard = hear.recv() => {
+                // Its sender ends with this loop.
+                let Some(heard) = heard else { break };
+                if agent.nodes.hear(heard) {
+                    due = due.or_else(|| Some(soon()));
+                }
+            }
+            () = changed.notified() => due = due.or_else(|| Some(soon())),
+            () = sleep_until(at) => {
+                let again = agent.reconcile();
+                last = Instant::now();
+                due = again.then_some(last + APART);
+            }
+        }
+    }
+    info!("the agent of node {own} ends; routes and conflist stay");
+    Ok(())
+}
+
+async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+    let wrong = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+    let mut config = match kubeconfig {
+        Some(file) => {
+            let file = Kubeconfig::read_from(file).map_err(|error| wrong(&error))?;
+            let asked = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &asked).await;
+            config.map_err(|error| wrong(&error))?
+        }
+        None => Config::infer().await.map_err(|error| wrong(&error))?,
+    };
+    config.connect_timeout = Some(Duration::from_secs(10));
+    // What failed is tried again here, where it is counted and said.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| wrong(&error))
+}
+
+/// What is known while it runs.
+struct Agent<'a> {
+    options: &'a Options,
+    nodes: Nodes,
+    metrics: Arc<Metrics>,
+    said: tokio::sync::watch::Sender<Option<Report>>,
+    /// What was wrong at the last look.
+    known: BTreeSet<Finding>,
+    /// When the plugins were last compared with those that they are installed from.
+    installed: Option<std::time::Instant>,
+}
+
+impl Agent<'_> {
+    /// Looks at all, and makes it so; whether it has to look again at what it made.
+    fn reconcile(&mut self) -> bool {
+        self.install();
+        // Without a whole list nothing is known to be stale.
+        let Some(told) = self.nodes.told() else {
+            return false;
+        };
+        let started = std::time::Instant::now();
+        let settings = &self.options.settings;
+        let seen = Seen::look(settings);
+        let (seen, netlink) = match (seen, Netlink::current()) {
+            (Ok(seen), Ok(netlink)) => (seen, netlink),
+            (Err(unread), _) => return self.unread(&unread.to_string()),
+            (_, Err(error)) => return self.unread(&error.to_string()),
+        };
+        let mut outlook = Outlook::new(settings, &told, seen);
+        let (gone, come) = (outlook.change.delete.len(), outlook.change.add.len());
+        // Of routes the kernel tells by itself.
+        let again = outlook.conflist.step == Step::Write;
+        outlook.make(&netlink);
+        if gone + come > 0 {
+            info!(removed = gone, added = come, "routes to other nodes' pods");
+        }
+        self.say(&outlook);
+        let took = started.elapsed();
+        self.metrics.reconciled(took, told.len(), &outlook);
+        let obstacle = outlook.obstacles().next().cloned();
+        let report = Report {
+            obstacle,
+            findings: outlook.findings,
+        };
+        let is_new = |before: &mut Option<Report>| {
+            let is_new = before.as_ref() != Some(&report);
+            *before = Some(report);
+            is_new
+        };
+        self.said.send_if_modified(is_new);
+        again
+    }
+
+    /// Logs what has come and what has gone.
+    fn say(&mut self, outlook: &Outlook) {
+        let now: BTreeSet<Finding> = outlook.findings.iter().cloned().collect();
+        for new in now.difference(&self.known) {
+            warn!(
+                node = new.node,
+                reason = new.reason.as_str(),
+                "{}",
+                new.message
+            );
+        }
+        for gone in self.known.difference(&now) {
+            info!(
+                node = gone.node,
+                reason = gone.reason.as_str(),
+                "no longer so"
+            );
+        }
+        self.known = now;
+    }
+
+    fn unread(&self, why: &str) -> bool {
+        error!("this node cannot be looked at, and nothing is changed: {why}");
+        self.metrics.unread(why);
+        false
+    }
+
+    /// The plugins, where another version or nothing is in their place. Comparing them reads them whole,
+    /// so not at every change.
+    fn install(&mut self) {
+        let Some((from, to)) = &self.options.install else {
+            return;
+        };
+        let is_recent = |at: std::time::Instant| at.elapsed() < self.options.resync;
+        if self.installed.is_some_and(is_recent) {
+            return;
+        }
+        self.installed = Some(std::time::Instant::now());
+        let put = install::programs(from, to, false).and_then(|items| install::put(&items));
+        match put {
+            Ok(all) => {
+                for one in all
+                    .iter()
+                    .filter(|one| one.done != install::Done::Unchanged)
+                {
+                    info!("{} is in its place", one.path.display());
+                }
+            }
+            Err(error) => error!("the plugins cannot be installed: {error}"),
+        }
+    }
+}

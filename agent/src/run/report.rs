@@ -1,0 +1,244 @@
+//! What the API is told: this node's condition, and events.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition, ObjectReference};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::events::{self, EventType, Recorder, Reporter};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::metrics::Metrics;
+use crate::{Finding, Reason};
+
+/// Who says so.
+const NAME: &str = "podnet-agent";
+/// The condition by which pods are kept off a node whose network is not there.
+const CONDITION: &str = "NetworkUnavailable";
+/// How long the API may take for one answer.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How many events are sent for one look at the node: in a large cluster every agent sees the same bad
+/// node.
+const MOST: usize = 10;
+
+/// What the API is to be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Why pods have no network on this node; none where they have.
+    pub obstacle: Option<Finding>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Tells the API for as long as there is a sender. Every `resync` it looks whether all is still as told, and
+/// has the nodes listed anew where the API's store was rolled back.
+pub async fn report(
+    client: Client,
+    own: String,
+    mut reports: watch::Receiver<Option<Report>>,
+    resync: Duration,
+    relist: Arc<Notify>,
+    metrics: Arc<Metrics>,
+) {
+    let reporter = Reporter {
+        controller: NAME.to_owned(),
+        instance: Some(own.clone()),
+    };
+    let recorder = Recorder::new(client.clone(), reporter);
+    let api: Api<Node> = Api::all(client);
+    let mut backoff = DefaultBackoff::default();
+    let mut told = BTreeSet::new();
+    let mut version = 0;
+    loop {
+        let changed = timeout(resync, reports.changed()).await;
+        if let Ok(Err(_)) = changed {
+            return;
+        }
+        loop {
+            // Before anything is waited for: what is borrowed keeps others from saying more.
+            let Some(report) = reports.borrow_and_update().clone() else {
+                break;
+            };
+            let said = timeout(LIMIT, condition(&api, &own, &report, &mut version)).await;
+            match said {
+                Ok(Ok(is_rolled_back)) => {
+                    metrics.api_answered();
+                    backoff.reset();
+                    if is_rolled_back {
+                        warn!("the API knows less than before: its store was rolled back");
+                        relist.notify_one();
+                    }
+                    send_events(&recorder, &report, &mut told).await;
+                    break;
+                }
+                failed => {
+                    metrics.api_failed();
+                    let why = match failed {
+                        Ok(Err(error)) => error.to_string(),
+                        _ => format!("no answer within {} s", LIMIT.as_secs()),
+                    };
+                    let pause = backoff.next().unwrap_or(LIMIT);
+                    warn!(
+                        pause_ms = pause.as_millis(),
+                        "the condition of node {own} cannot be set: {why}"
+                    );
+                    sleep(pause).await;
+                }
+            }
+        }
+    }
+}
+
+/// Sets the condition, where it is another; whether the API's store was rolled back.
+async fn condition(
+    api: &Api<Node>,
+    own: &str,
+    report: &Report,
+    version: &mut u64,
+) -> kube::Result<bool> {
+    let node = api.get(own).await?;
+    let seen = node.metadata.resource_version.as_deref();
+    let seen: u64 = seen.and_then(|seen| seen.parse().ok()).unwrap_or_default();
+    let is_rolled_back = seen < *version;
+    *version = seen;
+    let conditions = node.status.and_then(|status| status.conditions);
+    let before = conditions.unwrap_or_default();
+    let before = before.iter().find(|one| one.type_ == CONDITION);
+    if let Some(patch) = patch(report, before, &Timestamp::now().to_string()) {
+        let patch = Patch::Strategic(patch);
+        api.patch_status(own, &PatchParams::default(), &patch)
+            .await?;
+        info!("condition {CONDITION} of node {own} is {}", status(report));
+    }
+    Ok(is_rolled_back)
+}
+
+fn status(report: &Report) -> &'static str {
+    match report.obstacle {
+        None => "False",
+        Some(_) => "True",
+    }
+}
+
+/// What makes the condition as it is reported; nothing where it says so already.
+fn patch(report: &Report, before: Option<&NodeCondition>, now: &str) -> Option<Value> {
+    let (reason, message) = match &report.obstacle {
+        None => ("PodNetworkReady", "routes and conflist are in place"),
+        Some(finding) => (finding.reason.as_str(), finding.message.as_str()),
+    };
+    let status = status(report);
+    let is_it = |before: &NodeCondition| {
+        before.status == status
+            && before.reason.as_deref() == Some(reason)
+            && before.message.as_deref() == Some(message)
+    };
+    if before.is_some_and(is_it) {
+        return None;
+    }
+    let since = before.filter(|before| before.status == status);
+    let since = since.and_then(|before| before.last_transition_time.as_ref());
+    let since = since.map_or_else(|| now.to_owned(), |since| since.0.to_string());
+    Some(json!({ "status": { "conditions": [{
+        "type": CONDITION,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": since,
+    }] } }))
+}
+
+/// An event for each finding that was not there before. One that does not arrive is no matter: the log and
+/// the metrics have it as well.
+async fn send_events(recorder: &Recorder, report: &Report, told: &mut BTreeSet<(String, Reason)>) {
+    let now: BTreeSet<_> = report
+        .findings
+        .iter()
+        .map(|one| (one.node.clone(), one.reason))
+        .collect();
+    told.retain(|one| now.contains(one));
+    let new = report
+        .findings
+        .iter()
+        .filter(|one| !told.contains(&(one.node.clone(), one.reason)));
+    let new: Vec<&Finding> = new.take(MOST).collect();
+    for finding in new {
+        // Of several with one reason the first speaks for all.
+        if !told.insert((finding.node.clone(), finding.reason)) {
+            continue;
+        }
+        let event = events::Event {
+            type_: EventType::Warning,
+            reason: finding.reason.to_string(),
+            note: Some(finding.message.chars().take(1000).collect()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        let node = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(finding.node.clone()),
+            // As the kubelet does it, which `kubectl describe node` looks for.
+            uid: Some(finding.node.clone()),
+            ..ObjectReference::default()
+        };
+        match timeout(LIMIT, recorder.publish(&event, &node)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!("no event: {error}"),
+            Err(_) => debug!("no event: no answer"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-02T03:04:05Z";
+
+    fn report(obstacle: Option<Finding>) -> Report {
+        Report {
+            obstacle,
+            findings: Vec::new(),
+        }
+    }
+
+    fn before(patch: &Value) -> NodeCondition {
+        serde_json::from_value(patch["status"]["conditions"][0].clone()).unwrap()
+    }
+
+    #[test]
+    fn the_condition_is_set_where_it_is_another_and_keeps_its_time_else() {
+        let good = patch(&report(None), None, NOW).unwrap();
+        let there = before(&good);
+        assert_eq!(
+            (there.status.as_str(), there.type_.as_str()),
+            ("False", CONDITION)
+        );
+        assert_eq!(patch(&report(None), Some(&there), NOW), None);
+        let finding = |reason| Some(Finding::new("a", reason, "x"));
+        let later = "2026-01-02T04:00:00Z";
+        let bad = patch(&report(finding(Reason::NoPodRange)), Some(&there), later).unwrap();
+        let bad = before(&bad);
+        assert_eq!(
+            (bad.status.as_str(), bad.reason.as_deref()),
+            ("True", Some("NoPodRange"))
+        );
+        assert_eq!(
+            bad.last_transition_time.as_ref().unwrap().0.to_string(),
+            later
+        );
+        // Another reason is no transition.
+        let other = report(finding(Reason::PluginMissing));
+        let other = before(&patch(&other, Some(&bad), "2026-01-02T05:00:00Z").unwrap());
+        assert_eq!(other.last_transition_time, bad.last_transition_time);
+    }
+}

@@ -1,0 +1,312 @@
+//! `podnet agent` beside Kubernetes itself: an API server with its store, and the controller that gives nodes
+//! their ranges. `make test-cluster` builds these, once; without them this is skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which stand outside of them"
+)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use lab::{Namespace, find_tool};
+use serde_json::{Value, json};
+use tests::{Agent, Segment, agent_routes, api_node, sh, soon};
+
+/// What the agent may do, as docs/agent.md says.
+const ROLE: &str = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+    "metadata": {"name": "podnet-agent"}, "rules": [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]}"#;
+const BINDING: &str = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+    "metadata": {"name": "podnet-agent"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "podnet-agent"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "agent"}]}"#;
+
+/// A control plane in a namespace, 192.168.199.1. Its processes end with it.
+struct Plane<'a> {
+    namespace: &'a Namespace,
+    programs: PathBuf,
+    folder: PathBuf,
+    children: Vec<(&'static str, Child)>,
+}
+
+impl Drop for Plane<'_> {
+    fn drop(&mut self) {
+        for name in ["kube-controller-manager", "kube-apiserver", "etcd"] {
+            self.stop(name);
+        }
+        if std::thread::panicking() {
+            let log =
+                fs::read_to_string(self.folder.join("kube-apiserver.log")).unwrap_or_default();
+            let lines: Vec<_> = log.lines().rev().take(20).collect();
+            eprintln!(
+                "the API server's log, the last first:\n{}",
+                lines.join("\n")
+            );
+        }
+    }
+}
+
+impl<'a> Plane<'a> {
+    /// `None`, said aloud and counted, where it was not built.
+    fn new(namespace: &'a Namespace, folder: &Path) -> Option<Plane<'a>> {
+        let Some(programs) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else {
+            lab::skip("no Kubernetes is built (make test-cluster)");
+            return None;
+        };
+        if find_tool("kubectl").is_none() || find_tool("openssl").is_none() {
+            lab::skip("no kubectl or no openssl");
+            return None;
+        }
+        sh(namespace, "ip link set lo up");
+        let mut plane = Plane {
+            namespace,
+            programs: programs.join("bin"),
+            folder: folder.to_owned(),
+            children: Vec::new(),
+        };
+        fs::write(
+            folder.join("tokens"),
+            "of-admin,admin,1,\"system:masters\"\nof-agent,agent,2\n",
+        )
+        .unwrap();
+        let key = folder.join("sa.key");
+        let made = Command::new("openssl")
+            .args(["genrsa", "-out"])
+            .arg(&key)
+            .arg("2048")
+            .output();
+        assert!(made.unwrap().status.success());
+        plane.start_store();
+        plane.start_api();
+        fs::write(plane.path("admin.conf"), plane.kubeconfig("of-admin")).unwrap();
+        fs::write(plane.path("agent.conf"), plane.kubeconfig("of-agent")).unwrap();
+        plane.create(&serde_json::from_str(ROLE).unwrap());
+        plane.create(&serde_json::from_str(BINDING).unwrap());
+        let admin = plane.path("admin.conf").to_string_lossy().into_owned();
+        plane.start(
+            "kube-controller-manager",
+            &[
+                &format!("--kubeconfig={admin}"),
+                "--allocate-node-cidrs=true",
+                "--cluster-cidr=10.200.0.0/16",
+                "--node-cidr-mask-size=24",
+                "--controllers=nodeipam",
+                "--leader-elect=false",
+            ],
+        );
+        Some(plane)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn start(&mut self, name: &'static str, words: &[&str]) {
+        let log = self.path(&format!("{name}.log"));
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let mut program = Command::new(self.programs.join(name));
+        program
+            .args(words)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let child = self.namespace.spawn(&mut program).unwrap();
+        self.children.push((name, child));
+    }
+
+    fn stop(&mut self, name: &str) {
+        for (_, child) in self.children.iter_mut().filter(|(of, _)| *of == name) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.children.retain(|(of, _)| *of != name);
+    }
+
+    fn start_store(&mut self) {
+        let client = "http://127.0.0.1:2379";
+        self.start(
+            "etcd",
+            &[
+                "--data-dir=store",
+                "--unsafe-no-fsync",
+                &format!("--listen-client-urls={client}"),
+                &format!("--advertise-client-urls={client}"),
+                "--listen-peer-urls=http://127.0.0.1:2380",
+            ],
+        );
+    }
+
+    fn start_api(&mut self) {
+        self.start(
+            "kube-apiserver",
+            &[
+                "--etcd-servers=http://127.0.0.1:2379",
+                "--bind-address=192.168.199.1",
+                "--advertise-address=192.168.199.1",
+                "--secure-port=6443",
+                "--cert-dir=certs",
+                "--token-auth-file=tokens",
+                "--authorization-mode=RBAC",
+                "--service-cluster-ip-range=10.96.0.0/16",
+                "--service-account-issuer=https://test",
+                "--service-account-key-file=sa.key",
+                "--service-account-signing-key-file=sa.key",
+                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            ],
+        );
+        let cert = self.path("certs/apiserver.crt");
+        soon(|| cert.exists(), || "no certificate".to_owned());
+        fs::write(self.path("admin.conf"), self.kubeconfig("of-admin")).unwrap();
+        soon_or_later(|| self.kubectl(&["get", "--raw", "/readyz"], "").is_some());
+    }
+
+    fn kubeconfig(&self, token: &str) -> String {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{ "name": "c", "cluster": {
+                "server": "https://192.168.199.1:6443",
+                "certificate-authority": self.path("certs/apiserver.crt"),
+            } }],
+            "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+            "users": [{ "name": "u", "user": { "token": token } }],
+        })
+        .to_string()
+    }
+
+    /// What kubectl says; `None` where it fails.
+    fn kubectl(&self, words: &[&str], input: &str) -> Option<String> {
+        let mut kubectl = Command::new("kubectl");
+        kubectl
+            .arg("--kubeconfig")
+            .arg(self.path("admin.conf"))
+            .args(words)
+            .env("HOME", &self.folder);
+        let output = self
+            .namespace
+            .output(&mut kubectl, input.as_bytes())
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        output.status.success().then_some(said)
+    }
+
+    fn create(&self, object: &Value) {
+        let created = || self.kubectl(&["create", "-f", "-"], &object.to_string());
+        soon_or_later(|| created().is_some());
+    }
+
+    fn node(&self, name: &str) -> Value {
+        let text = self.kubectl(&["get", "node", name, "-o", "json"], "");
+        serde_json::from_str(&text.unwrap()).unwrap()
+    }
+}
+
+impl Plane<'_> {
+    /// The range that a node was given.
+    fn range_of(&self, name: &str) -> Option<String> {
+        let node = self.node(name);
+        node["spec"]["podCIDR"].as_str().map(str::to_owned)
+    }
+
+    /// Whether it is said that a node has no network.
+    fn condition(&self, name: &str) -> Option<Value> {
+        let node = self.node(name);
+        let conditions = node["status"]["conditions"].as_array()?;
+        let mut conditions = conditions.iter();
+        let one = conditions.find(|one| one["type"] == "NetworkUnavailable")?;
+        Some(one["status"].clone())
+    }
+}
+
+/// An API server takes its time to begin.
+#[track_caller]
+fn soon_or_later(is_so: impl Fn() -> bool) {
+    for _ in 0..120 {
+        if is_so() {
+            return;
+        }
+        sleep(Duration::from_millis(500));
+    }
+    unreachable!("not so within a minute");
+}
+
+/// A Node without a range.
+fn registered(number: u8) -> Value {
+    let address = format!("192.168.199.21{number}");
+    let mut node = api_node(&format!("k8sworker{number}"), &[], &[&address]);
+    node["apiVersion"] = "v1".into();
+    node["spec"] = json!({});
+    node
+}
+
+#[test]
+fn three_nodes_of_kubernetes_itself() {
+    let Some(segment) = Segment::new("agent-cluster") else {
+        return;
+    };
+    let folder = segment.nodes[0].folder().to_owned();
+    let Some(mut plane) = Plane::new(&segment.other, &folder) else {
+        return;
+    };
+    (0..3).for_each(|number| plane.create(&registered(number)));
+    let names = ["k8sworker0", "k8sworker1", "k8sworker2"];
+    let kubeconfig = plane.path("agent.conf");
+    let mut agents: Vec<Agent> = names
+        .iter()
+        .zip(&segment.nodes)
+        .map(|(name, node)| Agent::start_as(node, name, &kubeconfig, &[]))
+        .collect();
+    // The controller gives the ranges in an order of its own.
+    soon_or_later(|| names.iter().all(|name| plane.range_of(name).is_some()));
+    let ranges: Vec<String> = names
+        .iter()
+        .map(|name| plane.range_of(name).unwrap())
+        .collect();
+    let to = |others: &[usize]| {
+        let mut routes: Vec<_> = others
+            .iter()
+            .map(|other| format!("{} 192.168.199.21{other}", ranges[*other]))
+            .collect();
+        routes.sort();
+        routes
+    };
+    for (index, others) in [[1, 2], [0, 2], [0, 1]].into_iter().enumerate() {
+        let expected = to(&others);
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        agents[index].routes(&expected);
+    }
+    // Its network is there, and the API is told so, with no more rights than it needs.
+    soon(
+        || plane.condition("k8sworker0") == Some("False".into()),
+        || agents[0].log(),
+    );
+
+    plane
+        .kubectl(&["delete", "node", "k8sworker2"], "")
+        .unwrap();
+    agents[0].routes(&[to(&[1])[0].as_str()]);
+    agents[1].routes(&[to(&[0])[0].as_str()]);
+
+    plane.stop("kube-apiserver");
+    sh(
+        &segment.nodes[0].namespace,
+        &format!("ip route del {}", ranges[1]),
+    );
+    agents[0].routes(&[to(&[1])[0].as_str()]);
+    sleep(Duration::from_secs(3));
+    assert!(agents.iter_mut().all(Agent::runs));
+    assert_eq!(agent_routes(&segment.nodes[1].namespace), to(&[0]));
+    plane.start_api();
+    plane.create(&registered(3));
+    soon_or_later(|| plane.range_of("k8sworker3").is_some());
+    let new = format!("{} 192.168.199.213", plane.range_of("k8sworker3").unwrap());
+    let mut both = [to(&[1])[0].clone(), new];
+    both.sort();
+    soon_or_later(|| agent_routes(&segment.nodes[0].namespace) == both);
+}
