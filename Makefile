@@ -52,7 +52,7 @@ RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
 
-.PHONY: all deps toolchain build demo test test-clients test-kubelet test-cluster clients bench faults soak floor valgrind lint deny fuzz browser schema install uninstall dist clean
+.PHONY: all deps toolchain build demo test test-clients test-kubelet test-cluster clients bench faults soak floor valgrind lint deny fuzz browser schema install uninstall dist image clean
 
 all: build
 
@@ -289,6 +289,10 @@ uninstall:
 # A tarball and a Debian package.
 dist: build
 	@packaging/dist $(BIN) $(DIST)
+
+# The agent's, as an OCI layout in a tarball.
+image: build
+	@packaging/image $(BIN) $(DIST)
 
 clean:
 	cargo clean

@@ -16,14 +16,11 @@ use lab::{Namespace, find_tool};
 use serde_json::{Value, json};
 use tests::{Agent, Segment, agent_routes, api_node, sh, soon};
 
-/// What the agent may do, as docs/agent.md says.
-const ROLE: &str = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-    "metadata": {"name": "podnet-agent"}, "rules": [
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]}"#;
+/// What is shipped, with what the agent may do.
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/podnet-agent.yaml");
+/// The same for a user.
 const BINDING: &str = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-    "metadata": {"name": "podnet-agent"},
+    "metadata": {"name": "test-agent"},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "podnet-agent"},
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "agent"}]}"#;
 
@@ -86,7 +83,7 @@ impl<'a> Plane<'a> {
         plane.start_api();
         fs::write(plane.path("admin.conf"), plane.kubeconfig("of-admin")).unwrap();
         fs::write(plane.path("agent.conf"), plane.kubeconfig("of-agent")).unwrap();
-        plane.create(&serde_json::from_str(ROLE).unwrap());
+        soon_or_later(|| plane.kubectl(&["apply", "-f", MANIFEST], "").is_some());
         plane.create(&serde_json::from_str(BINDING).unwrap());
         let admin = plane.path("admin.conf").to_string_lossy().into_owned();
         plane.start(
