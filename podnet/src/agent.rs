@@ -25,8 +25,8 @@ use crate::routes::answer;
 const EXAMPLES: &str = "\
 Examples:
   sudo podnet agent --kubeconfig /etc/kubernetes/agent.conf --node-name node-1
-  kubectl get nodes -o json > nodes.json
-  podnet agent --plan --nodes nodes.json --node-name node-1
+  podnet agent --plan --kubeconfig ~/.kube/config --node-name node-1
+  kubectl get nodes -o json | podnet agent --plan --nodes - --node-name node-1
 
 ";
 
