@@ -166,6 +166,24 @@ fn a_list_that_cannot_be_read_says_what_to_do() {
     node.expect(&["install"], &[&unchanged]);
 }
 
+/// As the package does it.
+#[test]
+fn one_folder_for_both_is_looked_at_once() {
+    let node = Node::new();
+    node.expect(&["install"], &[]);
+    fs::write(node.bin("bridge-lite"), "#!another").unwrap();
+    let bin = node.path("root/bin");
+    let mut podnet = Command::new(binary_folder().join("podnet"));
+    podnet.args(["uninstall", "--bin-dir"]).arg(&bin);
+    let answer: Answer = podnet.arg("--conf-dir").arg(&bin).output().unwrap().into();
+    let left = "left what is not as it was installed:";
+    assert_eq!(answer.stdout.matches(left).count(), 1, "{answer:?}");
+    assert_eq!(
+        (answer.status, node.names()),
+        (0, vec!["bridge-lite".to_owned()])
+    );
+}
+
 #[test]
 fn without_a_list_that_is_said() {
     let node = Node::new();

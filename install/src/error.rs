@@ -47,9 +47,8 @@ pub enum Error {
     },
     /// Nobody can tell what is ours.
     #[error(
-        "cannot read {}, which lists what was installed: {source}; move it away, and all of that counts as \
-         another's",
-        file.display()
+        "cannot read {}, which lists what was installed: {source}{}",
+        file.display(), advice(source)
     )]
     List {
         /// The list.
@@ -100,6 +99,14 @@ impl Error {
     }
 }
 
+/// What can be done about a list; one that is only withheld must not be moved away.
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "",
+        _ => "; move it away, and all of that counts as another's",
+    }
+}
+
 /// Says what was being done when the file system refused.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T>;
@@ -111,5 +118,22 @@ impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
             doing: what(),
             source: source.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said_of(kind: io::ErrorKind) -> String {
+        let file = PathBuf::from("/bin/list");
+        let source = kind.into();
+        Error::List { file, source }.to_string()
+    }
+
+    #[test]
+    fn only_a_list_that_is_damaged_is_to_be_moved_away() {
+        assert!(said_of(io::ErrorKind::InvalidData).contains("move it away"));
+        assert!(!said_of(io::ErrorKind::PermissionDenied).contains("move it away"));
     }
 }

@@ -28,8 +28,11 @@ Examples:
 
 ";
 
-const EXIT_STATUS: &str = "Exit status: 0 done; 1 it could not be done, and install has changed \
-nothing; 2 wrong options or files.";
+const INSTALL_STATUS: &str = "Exit status: 0 done; 1 it could not be done, and nothing has changed; \
+2 wrong options or files.";
+
+const UNINSTALL_STATUS: &str = "Exit status: 0 done; 1 something could not be taken back, and all \
+else was; 2 wrong options.";
 
 /// The folders of a node.
 #[derive(Debug, Args)]
@@ -47,7 +50,7 @@ struct Folders {
 /// Each file is written beside its place and renamed: running pods are not disturbed, and nobody runs
 /// half a program. What another has put under a name is kept beside it as NAME.bak.
 #[derive(Debug, Args)]
-#[command(after_help = [INSTALL_EXAMPLES, EXIT_STATUS].concat())]
+#[command(after_help = [INSTALL_EXAMPLES, INSTALL_STATUS].concat())]
 pub struct Install {
     /// Also put each plugin under the name that existing configurations use: bridge, portmap,
     /// bandwidth, loopback, host-local
@@ -74,7 +77,7 @@ pub struct Install {
 ///
 /// What was changed since stays, and so does what was kept of it.
 #[derive(Debug, Args)]
-#[command(after_help = [UNINSTALL_EXAMPLES, EXIT_STATUS].concat())]
+#[command(after_help = [UNINSTALL_EXAMPLES, UNINSTALL_STATUS].concat())]
 pub struct Uninstall {
     #[command(flatten)]
     folders: Folders,
@@ -143,7 +146,10 @@ pub fn uninstall(asked: &Uninstall) -> Result<ExitCode, Failure> {
     let mut removed = Vec::new();
     let mut failed = Vec::new();
     let Folders { bin_dir, conf_dir } = &asked.folders;
-    for folder in [bin_dir, conf_dir] {
+    let mut folders = vec![bin_dir, conf_dir];
+    // What stays there is told once.
+    folders.dedup();
+    for folder in folders {
         match install::remove(folder) {
             Ok(all) => all.into_iter().for_each(|one| match one {
                 Ok(one) => removed.push(one),
