@@ -9,7 +9,6 @@ PREFIX       ?= /opt/cni/bin
 CONF_DIR     ?= /etc/cni/net.d
 DESTDIR      ?=
 PLUGINS      := bridge-lite portmap-lite bandwidth-lite loopback-lite host-local-lite
-BINARIES     := $(PLUGINS) podnet
 # Where `build` leaves the binaries, whatever the target they were built for.
 BIN          := target/bin
 # Where `dist` leaves what it makes.
@@ -93,11 +92,11 @@ endef
 # podnet apart, since what it asks of a crate (tokio, for one) the plugins would have as well.
 build: deps
 	@$(CHOOSE_TARGET); \
-	for packages in "$(PLUGINS)" podnet; do \
-	    cargo build --release --locked --target $$target $$(printf -- '-p %s ' $$packages); \
-	done; \
+	cargo build --release --locked --target $$target $(PLUGINS:%=-p %); \
+	cargo build --profile tool --locked --target $$target -p podnet; \
 	mkdir -p $(BIN); \
-	for binary in $(BINARIES); do install -m 0755 target/$$target/release/$$binary $(BIN)/$$binary; done
+	for binary in $(PLUGINS); do install -m 0755 target/$$target/release/$$binary $(BIN)/$$binary; done; \
+	install -m 0755 target/$$target/tool/podnet $(BIN)/podnet
 
 demo: build
 	@$(BIN)/podnet demo --cni-path $(BIN)
