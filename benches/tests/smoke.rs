@@ -58,8 +58,8 @@ const EXPECTED: [(Case, &[&str]); 9] = [
         &[
             "pod to pod",
             "ping of pod by pod",
-            "100 kbit/s in",
-            "100 kbit/s out",
+            "100 Mbit/s in",
+            "100 Mbit/s out",
         ],
     ),
     (
