@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
 use crate::nodes::Nodes;
-use crate::{Finding, Outlook, Seen, Settings, Step};
+use crate::{Finding, Outlook, Reason, Seen, Settings, Step};
 use metrics::Metrics;
 use report::Report;
 
@@ -230,17 +230,21 @@ impl Agent<'_> {
         let took = started.elapsed();
         self.metrics.reconciled(took, told.len(), &outlook);
         let obstacle = outlook.obstacles().next().cloned();
-        let report = Report {
+        self.report(Report {
             obstacle,
             findings: outlook.findings,
-        };
+        });
+        again
+    }
+
+    /// Has the API told, where that is another than before.
+    fn report(&self, report: Report) {
         let is_new = |before: &mut Option<Report>| {
             let is_new = before.as_ref() != Some(&report);
             *before = Some(report);
             is_new
         };
         self.said.send_if_modified(is_new);
-        again
     }
 
     /// Logs what has come and what has gone.
@@ -267,6 +271,11 @@ impl Agent<'_> {
     fn unread(&self, why: &str) -> bool {
         error!("this node cannot be looked at, and nothing is changed: {why}");
         self.metrics.unread(why);
+        let finding = Finding::new(&self.options.settings.own, Reason::KernelUnread, why);
+        self.report(Report {
+            obstacle: Some(finding.clone()),
+            findings: vec![finding],
+        });
         false
     }
 
