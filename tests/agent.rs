@@ -8,26 +8,10 @@
 use std::fs;
 
 use serde_json::Value;
-use tests::{Agent, Api, Node, Segment, agent_routes, api_node, api_nodes, sh, soon};
-
-const TO_1: [&str; 2] = [
-    "10.200.1.0/24 192.168.199.211",
-    "fd00:200:0:1::/64 fd99::211",
-];
-const TO_2: [&str; 2] = [
-    "10.200.2.0/24 192.168.199.212",
-    "fd00:200:0:2::/64 fd99::212",
-];
-const TO_BOTH: [&str; 4] = [TO_1[0], TO_2[0], TO_1[1], TO_2[1]];
-
-/// A segment, and an API on its first node that knows its nodes.
-fn begin() -> Option<(Segment, Api)> {
-    let segment = Segment::new("agent")?;
-    sh(&segment.nodes[0].namespace, "ip link set lo up");
-    let api = Api::new(&segment.nodes[0].namespace);
-    api_nodes().iter().for_each(|node| api.put(node));
-    Some((segment, api))
-}
+use tests::{
+    Agent, Api, Node, TO_BOTH, TO_WORKER_1, TO_WORKER_2, agent_routes, api_node, segment_with_api,
+    sh, soon,
+};
 
 fn conflist(node: &Node) -> Option<String> {
     fs::read_to_string(node.configurations().join("10-podnet.conflist")).ok()
@@ -46,7 +30,7 @@ fn condition(api: &Api) -> Option<(String, String)> {
 
 #[test]
 fn routes_follow_the_nodes_that_come_change_and_go() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let mut agent = Agent::start(&segment.nodes[0], &api, &[]);
@@ -57,28 +41,36 @@ fn routes_follow_the_nodes_that_come_change_and_go() {
         &["192.168.199.213"],
     ));
     agent.routes(&[
-        TO_1[0],
-        TO_2[0],
+        TO_WORKER_1[0],
+        TO_WORKER_2[0],
         "10.200.3.0/24 192.168.199.213",
-        TO_1[1],
-        TO_2[1],
+        TO_WORKER_1[1],
+        TO_WORKER_2[1],
     ]);
     api.delete("k8sworker1");
-    agent.routes(&[TO_2[0], "10.200.3.0/24 192.168.199.213", TO_2[1]]);
+    agent.routes(&[
+        TO_WORKER_2[0],
+        "10.200.3.0/24 192.168.199.213",
+        TO_WORKER_2[1],
+    ]);
     // It has another address.
     api.put(&api_node(
         "k8sworker3",
         &["10.200.3.0/24"],
         &["192.168.199.233"],
     ));
-    agent.routes(&[TO_2[0], "10.200.3.0/24 192.168.199.233", TO_2[1]]);
+    agent.routes(&[
+        TO_WORKER_2[0],
+        "10.200.3.0/24 192.168.199.233",
+        TO_WORKER_2[1],
+    ]);
     assert_eq!(agent.end(), Some(0));
     assert_eq!(agent_routes(&segment.nodes[0].namespace).len(), 3);
 }
 
 #[test]
 fn what_others_do_to_routes_is_put_right_and_theirs_stay() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let node = &segment.nodes[0].namespace;
@@ -114,7 +106,7 @@ fn what_others_do_to_routes_is_put_right_and_theirs_stay() {
 
 #[test]
 fn one_that_was_killed_finds_what_became_stale_meanwhile() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let mut agent = Agent::start(&segment.nodes[0], &api, &[]);
@@ -123,12 +115,12 @@ fn one_that_was_killed_finds_what_became_stale_meanwhile() {
     api.delete("k8sworker2");
     assert_eq!(agent_routes(&segment.nodes[0].namespace), TO_BOTH);
     let agent = Agent::start(&segment.nodes[0], &api, &[]);
-    agent.routes(&TO_1);
+    agent.routes(&TO_WORKER_1);
 }
 
 #[test]
 fn the_conflist_waits_for_the_range_and_so_does_the_condition() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let node = &segment.nodes[0];
@@ -177,13 +169,40 @@ fn the_conflist_waits_for_the_range_and_so_does_the_condition() {
     let file = node.configurations().join("10-podnet.conflist");
     let written = fs::metadata(&file).unwrap().modified().unwrap();
     api.delete("k8sworker1");
-    agent.routes(&TO_2);
+    agent.routes(&TO_WORKER_2);
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
 }
 
 #[test]
+fn that_the_node_cannot_be_read_is_told_and_changes_nothing() {
+    let Some((segment, api)) = segment_with_api() else {
+        return;
+    };
+    let node = &segment.nodes[0];
+    let agent = Agent::start(node, &api, &["--resync", "3600"]);
+    agent.routes(&TO_BOTH);
+    let has = |status: &str, reason: &str| {
+        let expected = Some((status.to_owned(), reason.to_owned()));
+        let is_so = || condition(&api) == expected;
+        soon(is_so, || format!("{:?}\n{}", condition(&api), agent.log()));
+    };
+    has("False", "PodNetworkReady");
+    // No socket to ask the kernel by.
+    agent.may_open(3);
+    sh(&node.namespace, "ip route del 10.200.1.0/24");
+    agent.says("this node cannot be looked at, and nothing is changed");
+    agent.may_open(1024);
+    has("True", "KernelUnread");
+    let is_event = |event: &Value| event["reason"] == "KernelUnread";
+    soon(|| api.events().iter().any(is_event), || agent.log());
+    api.delete("k8sworker2");
+    agent.routes(&TO_WORKER_1);
+    has("False", "PodNetworkReady");
+}
+
+#[test]
 fn another_range_waits_for_the_pods_of_the_former() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let node = &segment.nodes[0];
@@ -217,7 +236,7 @@ fn another_range_waits_for_the_pods_of_the_former() {
 
 #[test]
 fn bad_nodes_end_nothing_and_are_told_by_events() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     api.put(&api_node("v-none", &[], &["192.168.199.220"]));

@@ -9,29 +9,14 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use tests::{Agent, Api, Failing, Segment, agent_routes, api_node, api_nodes, sh};
-
-const TO_1: [&str; 2] = [
-    "10.200.1.0/24 192.168.199.211",
-    "fd00:200:0:1::/64 fd99::211",
-];
-const TO_2: [&str; 2] = [
-    "10.200.2.0/24 192.168.199.212",
-    "fd00:200:0:2::/64 fd99::212",
-];
-const TO_BOTH: [&str; 4] = [TO_1[0], TO_2[0], TO_1[1], TO_2[1]];
-
-fn begin() -> Option<(Segment, Api)> {
-    let segment = Segment::new("agent")?;
-    sh(&segment.nodes[0].namespace, "ip link set lo up");
-    let api = Api::new(&segment.nodes[0].namespace);
-    api_nodes().iter().for_each(|node| api.put(node));
-    Some((segment, api))
-}
+use tests::{
+    Agent, Failing, TO_BOTH, TO_WORKER_1, TO_WORKER_2, agent_routes, api_node, api_nodes,
+    segment_with_api, sh,
+};
 
 #[test]
 fn whatever_the_api_answers_routes_stay_and_are_right_once_it_is_back() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let node = &segment.nodes[0];
@@ -55,7 +40,7 @@ fn whatever_the_api_answers_routes_stay_and_are_right_once_it_is_back() {
         sh(&node.namespace, "ip route del 10.200.2.0/24");
         agent.routes(&TO_BOTH);
         api.fail(Failing::Not);
-        agent.routes(&TO_2);
+        agent.routes(&TO_WORKER_2);
         api.put(&api_nodes()[1]);
         agent.routes(&TO_BOTH);
     }
@@ -73,7 +58,7 @@ fn whatever_the_api_answers_routes_stay_and_are_right_once_it_is_back() {
 
 #[test]
 fn one_that_begins_while_the_api_fails_removes_nothing_and_says_so() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let node = &segment.nodes[0];
@@ -101,7 +86,7 @@ fn one_that_begins_while_the_api_fails_removes_nothing_and_says_so() {
 
 #[test]
 fn changes_that_were_forgotten_are_found_by_a_new_list() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let agent = Agent::start(&segment.nodes[0], &api, &[]);
@@ -110,12 +95,12 @@ fn changes_that_were_forgotten_are_found_by_a_new_list() {
     api.delete("k8sworker1");
     api.compact();
     api.fail(Failing::Not);
-    agent.routes(&TO_2);
+    agent.routes(&TO_WORKER_2);
 }
 
 #[test]
 fn a_store_that_was_rolled_back_is_noticed() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let agent = Agent::start(&segment.nodes[0], &api, &["--resync", "2"]);
@@ -128,12 +113,16 @@ fn a_store_that_was_rolled_back_is_noticed() {
         &["192.168.199.213"],
     ));
     api.roll_back(&before);
-    agent.routes(&[TO_1[0], "10.200.3.0/24 192.168.199.213", TO_1[1]]);
+    agent.routes(&[
+        TO_WORKER_1[0],
+        "10.200.3.0/24 192.168.199.213",
+        TO_WORKER_1[1],
+    ]);
 }
 
 #[test]
 fn it_asks_no_more_often_than_it_must() {
-    let Some((segment, api)) = begin() else {
+    let Some((segment, api)) = segment_with_api() else {
         return;
     };
     let agent = Agent::start(&segment.nodes[0], &api, &[]);

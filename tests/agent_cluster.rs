@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use lab::{Namespace, find_tool};
 use serde_json::{Value, json};
-use tests::{Agent, Segment, agent_routes, api_node, sh, soon};
+use tests::{Agent, Segment, agent_routes, api_node, eventually_within, sh, soon};
 
+const MINUTE: Duration = Duration::from_secs(60);
 /// What is shipped, with what the agent may do.
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/podnet-agent.yaml");
 /// The same for a user.
@@ -81,7 +82,6 @@ impl<'a> Plane<'a> {
         assert!(made.unwrap().status.success());
         plane.start_store();
         plane.start_api();
-        fs::write(plane.path("admin.conf"), plane.kubeconfig("of-admin")).unwrap();
         fs::write(plane.path("agent.conf"), plane.kubeconfig("of-agent")).unwrap();
         soon_or_later(|| plane.kubectl(&["apply", "-f", MANIFEST], "").is_some());
         plane.create(&serde_json::from_str(BINDING).unwrap());
@@ -224,13 +224,8 @@ impl Plane<'_> {
 /// An API server takes its time to begin.
 #[track_caller]
 fn soon_or_later(is_so: impl Fn() -> bool) {
-    for _ in 0..120 {
-        if is_so() {
-            return;
-        }
-        sleep(Duration::from_millis(500));
-    }
-    unreachable!("not so within a minute");
+    let is_so = eventually_within(MINUTE, || is_so().then_some(()).ok_or(()));
+    assert!(is_so.is_ok(), "not so within a minute");
 }
 
 /// A Node without a range.

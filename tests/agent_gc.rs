@@ -12,23 +12,16 @@ mod crash;
 #[allow(dead_code, reason = "another test's as well")]
 mod fake;
 
-use tests::{Agent, Api, api_nodes, sh, soon};
+use tests::{Agent, Api, soon};
 
 use crash::{Crash, NETWORK};
-
-fn begin(crash: &Crash) -> Api {
-    sh(&crash.node.namespace, "ip link set lo up");
-    let api = Api::new(&crash.node.namespace);
-    api_nodes().iter().for_each(|node| api.put(node));
-    api
-}
 
 #[test]
 fn what_crashed_sandboxes_left_goes_and_only_where_the_list_is_whole() {
     let Some(mut crash) = Crash::new("agent-gc", "1.1.0") else {
         return;
     };
-    let api = begin(&crash);
+    let api = Api::with_nodes(&crash.node.namespace);
     crash.add(NETWORK, "ready", "eth0");
     crash.runtime.has(&["ready"]);
     let living = crash.snapshot().reservations;
@@ -57,7 +50,7 @@ fn the_plugins_are_installed_and_put_back_when_they_are_lost() {
     let Some(crash) = Crash::new("agent-install", "1.1.0") else {
         return;
     };
-    let api = begin(&crash);
+    let api = Api::with_nodes(&crash.node.namespace);
     let to = crash.node.folder().join("installed");
     let from = crash.node.bin.to_string_lossy().into_owned();
     let path = to.to_string_lossy().into_owned();

@@ -5,17 +5,43 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lab::Namespace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::{Api, Node, binary_folder, sh};
+use crate::{Api, Node, Segment, binary_folder, eventually_within, sh};
 
 /// How long a node may take until all is right again, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(20);
+
+/// The routes of the first node of [`api_nodes`] to the pods of the second.
+pub const TO_WORKER_1: [&str; 2] = [
+    "10.200.1.0/24 192.168.199.211",
+    "fd00:200:0:1::/64 fd99::211",
+];
+/// To those of the third.
+pub const TO_WORKER_2: [&str; 2] = [
+    "10.200.2.0/24 192.168.199.212",
+    "fd00:200:0:2::/64 fd99::212",
+];
+/// To both.
+pub const TO_BOTH: [&str; 4] = [
+    TO_WORKER_1[0],
+    TO_WORKER_2[0],
+    TO_WORKER_1[1],
+    TO_WORKER_2[1],
+];
+
+/// A segment, and an API on its first node that knows its nodes; `None`, said aloud and counted, where this
+/// machine cannot.
+pub fn segment_with_api() -> Option<(Segment, Api)> {
+    let segment = Segment::new("agent")?;
+    let api = Api::with_nodes(&segment.nodes[0].namespace);
+    Some((segment, api))
+}
 
 /// A Node of the API, with InternalIPs.
 pub fn api_node(name: &str, ranges: &[&str], addresses: &[&str]) -> Value {
@@ -114,6 +140,16 @@ impl<'a> Agent<'a> {
         self.child.wait().unwrap().code()
     }
 
+    /// Lets it have so many files open at most; those that it has stay.
+    pub fn may_open(&self, files: u32) {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args([
+            format!("--pid={}", self.child.id()),
+            format!("--nofile={files}:"),
+        ]);
+        assert!(prlimit.status().unwrap().success(), "{prlimit:?}");
+    }
+
     /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
@@ -162,11 +198,8 @@ impl<'a> Agent<'a> {
 /// Waits until something is so; else says what it found last.
 #[track_caller]
 pub fn soon(is_so: impl Fn() -> bool, found: impl FnOnce() -> String) {
-    let end = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < end, "still not so: {}", found());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_so = eventually_within(SOON, || is_so().then_some(()).ok_or(()));
+    assert!(is_so.is_ok(), "still not so: {}", found());
 }
 
 /// The routes with the agent's mark, of both families: destination and next hop.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use lab::Namespace;
 use serde_json::{Value, json};
 
+use crate::{api_nodes, sh};
+
 /// How the API fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
@@ -79,6 +81,14 @@ impl Api {
         let shared = Arc::clone(&state);
         thread::spawn(move || accept(&listener, &shared));
         Api { address, state }
+    }
+
+    /// One that knows those of [`api_nodes`]. The namespace's loopback is brought up.
+    pub fn with_nodes(namespace: &Namespace) -> Api {
+        sh(namespace, "ip link set lo up");
+        let api = Api::new(namespace);
+        api_nodes().iter().for_each(|node| api.put(node));
+        api
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

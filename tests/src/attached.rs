@@ -49,7 +49,18 @@ pub fn sh(namespace: &Namespace, lines: &str) -> String {
 /// # Errors
 /// The last attempt's.
 pub fn eventually<T, E>(attempt: impl Fn() -> Result<T, E>) -> Result<T, E> {
-    let end = Instant::now() + PATIENCE;
+    eventually_within(PATIENCE, attempt)
+}
+
+/// Tries until it succeeds, or that time has passed.
+///
+/// # Errors
+/// The last attempt's.
+pub fn eventually_within<T, E>(
+    patience: Duration,
+    attempt: impl Fn() -> Result<T, E>,
+) -> Result<T, E> {
+    let end = Instant::now() + patience;
     loop {
         match attempt() {
             Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),

@@ -14,6 +14,7 @@ mod backend;
 mod binaries;
 mod by_hand;
 mod chain;
+mod conclude;
 mod family;
 mod made;
 mod mounted;
@@ -30,13 +31,17 @@ mod state;
 mod tools;
 mod world;
 
-pub use agent::{Agent, agent_routes, api_node, api_nodes, soon};
+pub use agent::{
+    Agent, TO_BOTH, TO_WORKER_1, TO_WORKER_2, agent_routes, api_node, api_nodes, segment_with_api,
+    soon,
+};
 pub use answer::Answer;
 pub use api::{Api, Failing};
-pub use attached::{Attached, Damage, eventually, expect_none, sh};
+pub use attached::{Attached, Damage, eventually, eventually_within, expect_none, sh};
 pub use backend::Backend;
 pub use binaries::{binary_folder, plugin_folder};
 pub use by_hand::{kind, with};
+pub use conclude::conclude;
 pub use family::Family;
 pub use made::Made;
 pub use mounted::Mounted;

@@ -23,7 +23,6 @@ pub use run::run;
 pub use tally::Tally;
 pub use trial::trial;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Why something could not be tried: no word about the plugins.
@@ -31,17 +30,5 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes the faults that are asked for, and prints what came of them.
 pub fn main(options: &Options) -> ExitCode {
-    let tally = match run(options) {
-        Ok(tally) => tally,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "faults: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    let _ = write!(std::io::stdout(), "{tally}");
-    if tally.findings() == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    tests::conclude("faults", run(options), Tally::findings)
 }

@@ -54,13 +54,7 @@ fn of_wish(ground: &Ground, number: usize, wish: Wish, pod: &Pod) -> Result<Shap
     let mut tenant = Tenant::new(NUMBER + number, number, wish, false);
     let runtime = ground.runtime(&ground.hand(network, None, None));
     let node = &ground.node.namespace;
-    let conf = |asks| {
-        ground.conf(
-            pod,
-            &Tenant::new(NUMBER + number, number, wish, false),
-            asks,
-        )
-    };
+    let [asks, knows] = [true, false].map(|asks| ground.conf(pod, &tenant, asks));
     let mut traces = |result: Option<AddResult>| {
         if let Some(result) = result {
             tenant.note_links(&result, network.bridge());
@@ -69,10 +63,10 @@ fn of_wish(ground: &Ground, number: usize, wish: Wish, pod: &Pod) -> Result<Shap
         sight.traces(ground, &mut tenant, &pod.id, pod.namespace.as_ref())
     };
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", network.list.name);
-    let added = node.run(|| runtime.add(&network.list, &conf(true)))?;
+    let added = node.run(|| runtime.add(&network.list, &asks))?;
     let added = added.map_err(|error| told(&error))?;
     let shape = traces(Some(added))?.shape();
-    let deleted = node.run(|| runtime.del(&network.list, &conf(false)))?;
+    let deleted = node.run(|| runtime.del(&network.list, &knows))?;
     deleted.map_err(|error| told(&error))?;
     let left = traces(None)?;
     if !left.is_nothing() {

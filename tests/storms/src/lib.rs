@@ -28,7 +28,6 @@ pub use plan::{Action, Fault, Layout, Plan, Step, What};
 pub use storm::run;
 pub use tally::{Flaw, Tally};
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,19 +36,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes the storm that is asked for, and prints what came of it.
 pub fn main(options: &Options) -> ExitCode {
-    let tally = match run(options) {
-        Ok(tally) => tally,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "storms: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    let _ = write!(std::io::stdout(), "{tally}");
-    if tally.findings() == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    tests::conclude("storms", run(options), Tally::findings)
 }
 
 /// A worker that has panicked leaves what it held as it is; the panic itself ends the storm.
