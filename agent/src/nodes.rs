@@ -49,8 +49,11 @@ impl Nodes {
                 let Some(known) = &mut self.known else {
                     return false;
                 };
-                let before = known.insert(told.name.clone(), told.clone());
-                before.as_ref() != Some(&told)
+                if known.get(&told.name) == Some(&told) {
+                    return false;
+                }
+                known.insert(told.name.clone(), told);
+                true
             }
             Heard::Deleted(name) => {
                 let known = self.known.as_mut();

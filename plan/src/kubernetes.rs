@@ -55,6 +55,21 @@ pub struct Spec {
     pod_cidrs: Vec<String>,
 }
 
+impl Spec {
+    /// The range of a Node that has one. The API's own word for none is an empty text.
+    fn one(&self) -> Option<&String> {
+        self.pod_cidr.as_ref().filter(|one| !one.is_empty())
+    }
+
+    /// All ranges; older APIs tell of one alone.
+    fn ranges(&self) -> Vec<String> {
+        match &self.pod_cidrs[..] {
+            [] => self.one().cloned().into_iter().collect(),
+            several => several.to_vec(),
+        }
+    }
+}
+
 /// What is looked at of a Node's `status`.
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, expecting = "the status of a Node")]
@@ -62,6 +77,15 @@ pub struct Status {
     #[serde(deserialize_with = "or_default")]
     addresses: Vec<NodeAddress>,
     allocatable: Allocatable,
+}
+
+impl Status {
+    /// Its addresses of type InternalIP.
+    fn internal(&self) -> impl Iterator<Item = &str> {
+        let internal = self.addresses.iter();
+        let internal = internal.filter(|address| address.kind == "InternalIP");
+        internal.map(|address| address.address.as_str())
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -183,23 +207,18 @@ fn check_kind(listing: &Listing) -> Result<(), (String, String)> {
 
 fn given(from: &str, object: &NodeObject) -> Result<GivenNode, Fault> {
     let mut keys: Vec<(&'static str, Value)> = Vec::new();
-    let internal = |address: &&NodeAddress| address.kind == "InternalIP";
-    let addresses = object.status.addresses.iter().filter(internal);
-    let addresses = first_of_each_family(addresses.map(|one| one.address.as_str()));
+    let addresses = first_of_each_family(object.status.internal());
     if !addresses.is_empty() {
         keys.push(("address", json!(addresses)));
     }
-    // The API's own word for none is an empty text.
-    let one = object.spec.pod_cidr.as_ref().filter(|one| !one.is_empty());
-    let ranges = match (&object.spec.pod_cidrs[..], one) {
-        ([], None) => Vec::new(),
-        ([], Some(one)) => vec![one.clone()],
-        ([first, ..], Some(one)) if first != one => {
-            let reason = format!("{one:?}, but the first of podCIDRs is {first:?}");
-            return Err(Fault::new("spec.podCIDR", reason));
-        }
-        (several, _) => several.to_vec(),
-    };
+    let spec = &object.spec;
+    if let (Some(first), Some(one)) = (spec.pod_cidrs.first(), spec.one())
+        && first != one
+    {
+        let reason = format!("{one:?}, but the first of podCIDRs is {first:?}");
+        return Err(Fault::new("spec.podCIDR", reason));
+    }
+    let ranges = spec.ranges();
     if !ranges.is_empty() {
         keys.push(("podCIDR", json!(ranges)));
     }

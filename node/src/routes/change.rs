@@ -63,11 +63,8 @@ impl Change {
             // A range may have become the node's own since.
             if site.is_own(&entry.route.dst) {
                 let why = format!("the range is {}'s own, and left alone", site.name);
-                change.blocked.push(Blocked {
-                    cause: Cause::OwnRange,
-                    to: None,
-                    ..Blocked::by_route(node, entry, why)
-                });
+                let blocked = Blocked::by_route(node, entry, Cause::OwnRange, None, why);
+                change.blocked.push(blocked);
             } else {
                 change.delete.push(entry.clone());
             }
@@ -78,10 +75,9 @@ impl Change {
             match (blocking, link_to(node, site, planned.via)) {
                 (Some(entry), _) => {
                     let why = format!("another's route to {} is there", planned.to);
-                    change.blocked.push(Blocked {
-                        to: Some(planned.to),
-                        ..Blocked::by_route(node, entry, why)
-                    });
+                    let to = Some(planned.to);
+                    let blocked = Blocked::by_route(node, entry, Cause::Foreign, to, why);
+                    change.blocked.push(blocked);
                 }
                 (None, Ok(index)) => change.add.push(Addition {
                     route: Route::new(planned.range, Some(planned.via), index),
@@ -124,13 +120,19 @@ impl Addition {
 }
 
 impl Blocked {
-    fn by_route(node: &Node, entry: &Entry, why: String) -> Blocked {
+    fn by_route(
+        node: &Node,
+        entry: &Entry,
+        cause: Cause,
+        to: Option<String>,
+        why: String,
+    ) -> Blocked {
         let route = words(node, entry);
         Blocked {
             mend: format!("ip route del {route}"),
             route,
-            cause: Cause::Foreign,
-            to: None,
+            cause,
+            to,
             why,
         }
     }

@@ -22,18 +22,11 @@ pub struct Told {
 impl Told {
     /// What is looked at of a Node.
     pub fn new(name: &str, since: &str, spec: &Spec, status: &Status) -> Told {
-        // The API's own word for none is an empty text.
-        let one = spec.pod_cidr.iter().filter(|one| !one.is_empty());
-        let internal = status.addresses.iter();
-        let internal = internal.filter(|address| address.kind == "InternalIP");
         Told {
             name: one_line(name),
             since: since.to_owned(),
-            ranges: match &spec.pod_cidrs[..] {
-                [] => one.cloned().collect(),
-                several => several.to_vec(),
-            },
-            addresses: internal.map(|address| address.address.clone()).collect(),
+            ranges: spec.ranges(),
+            addresses: status.internal().map(str::to_owned).collect(),
         }
     }
 }
