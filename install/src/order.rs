@@ -130,17 +130,7 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
         file: file.to_owned(),
         reason,
     };
-    let name = file.file_name().and_then(|name| name.to_str());
-    let ending = file.extension().and_then(|ending| ending.to_str());
-    let name = name.filter(|_| ending.is_some_and(|ending| ENDINGS.contains(&ending)));
-    let name = name.ok_or_else(|| {
-        wrong("runtimes read files named *.conflist, *.conf and *.json alone".to_owned())
-    })?;
-    if !is_seen_as_it_is(name) {
-        return Err(wrong(format!(
-            "{name:?} is no name for a configuration: people would not see it as it is"
-        )));
-    }
+    let name = configuration_name(file).map_err(wrong)?;
     let list = NetworkList::parse(text.clone()).map_err(|error| wrong(error.to_string()))?;
     if let Some(reason) = list.misnamed(file) {
         return Err(wrong(reason.to_owned()));
@@ -151,6 +141,23 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
         content: Content::Bytes(text),
         mode: 0o644,
     })
+}
+
+/// The name of a file as a configuration.
+///
+/// # Errors
+/// Why it is none.
+pub fn configuration_name(file: &Path) -> std::result::Result<&str, String> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    let name = name.filter(|_| ending.is_some_and(|ending| ENDINGS.contains(&ending)));
+    let name = name.ok_or("runtimes read files named *.conflist, *.conf and *.json alone")?;
+    if !is_seen_as_it_is(name) {
+        return Err(format!(
+            "{name:?} is no name for a configuration: people would not see it as it is"
+        ));
+    }
+    Ok(name)
 }
 
 /// Whether people see a file's name where it is listed, and see it as it is: no character is one that is

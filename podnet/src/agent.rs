@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::cluster;
 use crate::failure::Failure;
+use crate::garbage::GRACE;
 use crate::network::Folders;
 use crate::output::{Answer, Output};
 use crate::plans::conflist::Types;
@@ -106,7 +107,7 @@ struct Running {
     #[arg(
         long,
         value_name = "SECONDS",
-        default_value_t = 120,
+        default_value_t = GRACE,
         requires = "from_cri"
     )]
     grace: u64,
@@ -139,9 +140,8 @@ impl From<Level> for agent::Level {
 
 /// Runtimes read files of that ending alone as lists.
 fn file_name(text: &str) -> Result<String, String> {
-    let is_plain =
-        !text.contains('/') && !text.starts_with('.') && !text.contains(char::is_control);
-    if is_plain && text.ends_with(".conflist") {
+    let is_name = install::configuration_name(Path::new(text)) == Ok(text);
+    if is_name && text.ends_with(".conflist") {
         return Ok(text.to_owned());
     }
     Err("expected a file's name that ends in .conflist, as 10-podnet.conflist".to_owned())

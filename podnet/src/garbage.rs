@@ -21,6 +21,9 @@ use known::Entry;
 pub use known::Known;
 use listed::{AllFound, Listed};
 
+/// How old, in seconds, what nobody owns any more must be, where nothing else is asked for.
+pub const GRACE: u64 = 120;
+
 /// Which networks, and what is known beside the cache.
 #[derive(Debug, Args)]
 pub struct Collect {
@@ -47,7 +50,7 @@ pub struct Collect {
     #[arg(
         long,
         value_name = "SECONDS",
-        default_value_t = 120,
+        default_value_t = GRACE,
         requires = "from_cri"
     )]
     grace: u64,
