@@ -13,6 +13,7 @@ mod sizes;
 mod steps;
 mod store;
 mod traffic;
+mod watched;
 
 use std::path::Path;
 

@@ -1,17 +1,13 @@
 //! What a chain's plugins start, ask of the kernel and hold in memory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use cni::Version;
-use cni::runtime::NetworkList;
 use lab::trace::Process;
 
 use super::Bench;
-use crate::asked::capabilities;
+use super::watched::Watched;
 use crate::contender::PLUGINS;
 use crate::counted::{Call, Traced};
-use crate::node::{Node, Pod};
 use crate::rounds::{Measured, Runner, Sample, in_turn};
 use crate::row::{Subject, Unit};
 use crate::{Case, Outcome, Row, Rules};
@@ -32,8 +28,9 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
         let mut nodes = bench.nodes(rules)?;
         let mut runners = Vec::new();
         for node in &mut nodes {
-            let watched = Watched::new(node)?;
-            runners.push(Runner::new(watched.node.side, move || watched.life()));
+            let traced = Traced::new(node.path.clone());
+            let watched = Watched::new(node, traced)?;
+            runners.push(Runner::new(watched.node.side, move || life(&watched)));
         }
         // They do the same each time.
         let measured = in_turn(&mut runners, 1, &mut bench.progress)?;
@@ -49,34 +46,14 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-struct Watched<'a> {
-    node: &'a Node,
-    list: NetworkList,
-    pod: Pod,
-    traced: Arc<Traced>,
-}
-
-impl Watched<'_> {
-    fn new(node: &mut Node) -> Outcome<Watched<'_>> {
-        let traced = Arc::new(Traced::new(node.path.clone()));
-        node.runtime.exec = traced.clone();
-        Ok(Watched {
-            list: node.list(0, Version::V1_0_0)?,
-            pod: node.pod("pod")?,
-            traced,
-            node,
-        })
+/// One pod's.
+fn life(watched: &Watched<Traced>) -> Outcome<Vec<Sample>> {
+    watched.life()?;
+    let mut calls = watched.watch.take();
+    if watched.node.refused().is_some() {
+        calls.retain(|call| call.verb != "CHECK");
     }
-
-    fn life(&self) -> Outcome<Vec<Sample>> {
-        self.node
-            .life(&self.list, &self.pod, &capabilities(8080, 1))?;
-        let mut calls = self.traced.take();
-        if self.node.refused().is_some() {
-            calls.retain(|call| call.verb != "CHECK");
-        }
-        Ok(samples(&calls))
-    }
+    Ok(samples(&calls))
 }
 
 /// For each verb how many processes and system calls it took, and for each plugin the most memory
