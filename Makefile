@@ -118,14 +118,19 @@ if [[ -s target/skipped ]]; then \
 	fi
 endef
 
+# Has cargo start what it has built by another program, where it is not root.
+define RUN_BY
+if [[ $(ROOT) != 0 ]]; then \
+	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
+	    export CARGO_TARGET_$${host}_RUNNER="$(1)"; \
+	fi
+endef
+
 # An ordinary user's tests run in a user namespace, where the kernel allows one.
 test: build browser floor
 	@rm -f target/skipped; \
 	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped); \
-	if [[ $(ROOT) != 0 ]]; then \
-	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
-	    export CARGO_TARGET_$${host}_RUNNER=$(abspath tests/rootless); \
-	fi; \
+	$(call RUN_BY,$(abspath tests/rootless)); \
 	status=0; cargo test --workspace --exclude clients --locked --no-fail-fast || status=$$?; \
 	$(SAY_SKIPPED); \
 	exit $$status
@@ -150,10 +155,7 @@ test-clients: build clients
 	@rm -f target/skipped; \
 	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped) CLIENTS_PLUGINS=$(CLIENTS_PLUGINS) KUBELET_DIR=$(abspath $(KUBELET_DIR)); \
 	[[ "$$(dpkg-query -W -f='$${db:Status-Status}\n' $(CLIENTS) 2>/dev/null | grep -cx installed)" != $(words $(CLIENTS)) ]] || export CLIENTS_REQUIRED=1; \
-	if [[ $(ROOT) != 0 ]]; then \
-	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
-	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
-	fi; \
+	$(call RUN_BY,sudo -n -E); \
 	status=0; cargo test -p clients --locked --no-fail-fast $(CLIENTS_TESTS) || status=$$?; \
 	$(SAY_SKIPPED); \
 	exit $$status
@@ -177,10 +179,7 @@ test-cluster: build
 	fi
 	@tests/cluster/build $(CLUSTER_DIR)
 	@export CNI_BIN_DIR=$(abspath $(BIN)) CLUSTER_DIR=$(abspath $(CLUSTER_DIR)); \
-	if [[ $(ROOT) != 0 ]]; then \
-	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
-	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
-	fi; \
+	$(call RUN_BY,sudo -n -E); \
 	cargo test -p tests --locked --test agent_cluster
 
 # Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
@@ -199,20 +198,14 @@ bench: build floor valgrind
 # `make faults FAULTS=--help` lists what else.
 faults: build
 	@export CNI_BIN_DIR=$(abspath $(BIN)); \
-	if [[ $(ROOT) != 0 ]]; then \
-	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
-	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
-	fi; \
+	$(call RUN_BY,sudo -n -E); \
 	cargo run --locked --quiet -p faults -- $(FAULTS)
 
 # Pods that come and go by many workers for SECONDS, with plugins killed in between. SOAK="--seed 7" makes
 # another storm; `make soak SOAK=--help` lists what else.
 soak: build
 	@export CNI_BIN_DIR=$(abspath $(BIN)); \
-	if [[ $(ROOT) != 0 ]]; then \
-	    host=$$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_'); \
-	    export CARGO_TARGET_$${host}_RUNNER="sudo -n -E"; \
-	fi; \
+	$(call RUN_BY,sudo -n -E); \
 	cargo run --locked --quiet -p storms -- --seconds $(SECONDS) $(SOAK)
 
 # What the benchmark runs beside the plugins.
