@@ -128,7 +128,7 @@ fn sum_received(table: &str) -> Option<u64> {
         .sum()
 }
 
-#[allow(clippy::cast_precision_loss)] // Exact up to 2^53 bytes.
+#[allow(clippy::cast_precision_loss, reason = "exact up to 2^53 bytes")]
 fn bits_per_second(bytes: u64, elapsed: Duration) -> f64 {
     bytes as f64 * 8.0 / elapsed.as_secs_f64()
 }

@@ -81,8 +81,10 @@ pub struct NodeKeys {
     default,
     expecting = "features, as portMappings: true"
 )]
-// Each is a key of its own in a file that people write.
-#[allow(clippy::struct_excessive_bools)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of its own in a file that people write"
+)]
 pub struct Features {
     /// `hostPort`s are served: portmap is in the chain.
     pub port_mappings: bool,

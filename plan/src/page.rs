@@ -109,7 +109,7 @@ fn table(plan: &Plan) -> String {
 }
 
 /// A number of things that are drawn, which is small.
-#[allow(clippy::cast_precision_loss)] // Exact up to 2^53.
+#[allow(clippy::cast_precision_loss, reason = "exact up to 2^53")]
 fn count(number: usize) -> f64 {
     number as f64
 }

@@ -12,7 +12,7 @@ thread_local! {
 /// net/netfilter/nf_tables_api.c). While it waits it holds a lock that the removal of a link needs
 /// (`nf_tables_netdev_event` of net/netfilter/nft_chain_filter.c). So this is to be kept until
 /// something else has waited for the same packets, as the removal of a link does.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Settling {
     _sockets: Vec<OwnedFd>,
 }

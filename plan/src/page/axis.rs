@@ -67,8 +67,10 @@ fn count(first: u128, last: u128) -> f64 {
     as_float(last.saturating_sub(first)) + 1.0
 }
 
-/// Rounded, as is all that is drawn.
-#[allow(clippy::cast_precision_loss)]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "rounded, as is all that is drawn"
+)]
 fn as_float(number: u128) -> f64 {
     number as f64
 }
