@@ -42,8 +42,8 @@ KUBELET_DIR  ?= $(BUILT)/kubelet
 # What builds Kubernetes for the agent's test, and where it is kept.
 CLUSTER      := golang-1.19-go rsync jq openssl dpkg-dev
 CLUSTER_DIR  ?= $(BUILT)/cluster
-# Which of their tests; all where this is empty.
-CLIENTS_TESTS ?=
+# Which of their tests.
+CLIENTS_TESTS ?= $(shell sed -n 's/^path = "\(.*\)[.]rs"/--test \1/p' tests/clients/Cargo.toml)
 # The plugins that they run; ours where this is empty.
 CLIENTS_PLUGINS ?=
 
@@ -150,13 +150,14 @@ clients:
 	@tests/clients/binary containerd $(NEWER) $(BUILT)/containerd || echo "clients: no containerd of $(NEWER) can be had; tests of it are skipped"
 	@tests/clients/build-cnitool $(BUILT)/cnitool || echo "clients: cnitool cannot be built; tests of it are skipped"
 
-# Containers need root: an ordinary user's tests are run by sudo.
+# Containers need root: an ordinary user's tests are run by sudo. Of the whole workspace, as `test` is: of a part of it
+# others' crates would have other features, and be built once more.
 test-clients: build clients
 	@rm -f target/skipped; \
 	export CNI_BIN_DIR=$(abspath $(BIN)) CNI_SKIP_LOG=$(abspath target/skipped) CLIENTS_PLUGINS=$(CLIENTS_PLUGINS) KUBELET_DIR=$(abspath $(KUBELET_DIR)); \
 	[[ "$$(dpkg-query -W -f='$${db:Status-Status}\n' $(CLIENTS) 2>/dev/null | grep -cx installed)" != $(words $(CLIENTS)) ]] || export CLIENTS_REQUIRED=1; \
 	$(call RUN_BY,sudo -n -E); \
-	status=0; cargo test -p clients --locked --no-fail-fast $(CLIENTS_TESTS) || status=$$?; \
+	status=0; cargo test --workspace --locked --no-fail-fast $(CLIENTS_TESTS) || status=$$?; \
 	$(SAY_SKIPPED); \
 	exit $$status
 
@@ -180,7 +181,7 @@ test-cluster: build
 	@tests/cluster/build $(CLUSTER_DIR)
 	@export CNI_BIN_DIR=$(abspath $(BIN)) CLUSTER_DIR=$(abspath $(CLUSTER_DIR)); \
 	$(call RUN_BY,sudo -n -E); \
-	cargo test -p tests --locked --test agent_cluster
+	cargo test --workspace --locked --test agent_cluster
 
 # Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
 # options; `make bench BENCH=--help` lists them.
