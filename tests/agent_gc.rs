@@ -12,7 +12,10 @@ mod crash;
 #[allow(dead_code, reason = "another test's as well")]
 mod fake;
 
-use tests::{Agent, Api, soon};
+use std::path::Path;
+use std::process::Command;
+
+use tests::{Agent, Api, Node, binary_folder, soon};
 
 use crash::{Crash, NETWORK};
 
@@ -43,6 +46,96 @@ fn what_crashed_sandboxes_left_goes_and_only_where_the_list_is_whole() {
     let line = "podnet_agent_gc_removed_total 1";
     let is_counted = || agent.get("/metrics").1.lines().any(|one| one == line);
     soon(is_counted, || agent.get("/metrics").1);
+}
+
+/// Runs what follows as in a pod: the node's root is mounted in the first folder, and those that are named next, up
+/// to `--`, are the node's alone. So is the socket of the runtime.
+const POD: &str = r#"
+mount --rbind / "$1"
+mount --bind /dev/null "$2"
+shift 2
+while [ "$1" != -- ]; do mount -t tmpfs tmpfs "$1"; shift; done
+shift
+exec "$@"
+"#;
+
+/// The command line that does so, for a node's folders.
+fn pod(node: &Node, root: &Path) -> Vec<String> {
+    let socket = node.folder().join("cri.sock");
+    let programs = lab::find_tool("iptables").unwrap();
+    let hidden = [
+        &node.configurations(),
+        &node.bin,
+        &node.cache,
+        &node.data,
+        programs.parent().unwrap(),
+    ];
+    let words = ["unshare", "--mount", "sh", "-ec", POD, "pod"];
+    let places = [root, &socket].into_iter().chain(hidden);
+    let places = places.map(|place| place.to_string_lossy().into_owned());
+    let words = words.into_iter().map(str::to_owned).chain(places);
+    words.chain(["--".to_owned()]).collect()
+}
+
+#[test]
+fn in_a_pod_it_is_done_in_the_root_of_the_node() {
+    let Some(mut crash) = Crash::new("agent-node-root", "1.1.0") else {
+        return;
+    };
+    let api = Api::with_nodes(&crash.node.namespace);
+    crash.add(NETWORK, "ready", "eth0");
+    crash.runtime.has(&["ready"]);
+    let living = crash.snapshot();
+    crash.add(NETWORK, "leaked", "eth0");
+    crash.pods.pop().unwrap().remove().unwrap();
+    let rules = crash.snapshot().rules;
+    let root = crash.node.folder().join("root");
+    std::fs::create_dir(&root).unwrap();
+    let pod = pod(&crash.node, &root);
+    let pod: Vec<&str> = pod.iter().map(String::as_str).collect();
+    let (root, cache) = (root.to_string_lossy(), crash.node.cache.to_string_lossy());
+    let endpoint = crash.runtime.endpoint();
+    let words = ["--resync", "1", "--cache-dir", &cache, "--grace", "0"];
+    let words = [&words[..], &["--from-cri", endpoint]].concat();
+    let kubeconfig = api.kubeconfig(crash.node.folder());
+    let start =
+        |words: &[&str]| Agent::start_by(&crash.node, &pod, "k8sworker0", &kubeconfig, words);
+    // What is to be seen in the pod itself is not the node's.
+    let mut agent = start(&words);
+    agent.says("GC failed, and is tried again");
+    assert_eq!(crash.snapshot().rules, rules);
+    agent.kill();
+    let agent = start(&[&words[..], &["--node-root", &root]].concat());
+    soon(|| crash.cached().len() == 1, || agent.log());
+    assert_eq!(crash.snapshot(), living);
+}
+
+#[test]
+fn a_root_that_cannot_be_had_is_named() {
+    if lab::find_tool("setpriv").is_none() {
+        lab::skip("no setpriv");
+        return;
+    }
+    let gc = |root: &str| {
+        let mut gc = Command::new("setpriv");
+        gc.arg("--bounding-set=-sys_chroot")
+            .arg(binary_folder().join("podnet"))
+            .args(["gc", "--all", "--from-cri", "unix:///nowhere.sock"])
+            .args(["--node-root", root]);
+        let gc = gc.output().unwrap();
+        let said = String::from_utf8(gc.stderr).unwrap();
+        (gc.status.code(), said)
+    };
+    for (root, why) in [
+        ("/nowhere", "expected a folder that is there"),
+        (
+            "/",
+            "it cannot be made the root, which needs CAP_SYS_CHROOT: Operation not permitted",
+        ),
+    ] {
+        let expected = format!("podnet: --node-root {root:?}: {why}\n");
+        assert_eq!(gc(root), (Some(2), expected));
+    }
 }
 
 #[test]

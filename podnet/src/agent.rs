@@ -111,6 +111,10 @@ struct Running {
         requires = "from_cri"
     )]
     grace: u64,
+    /// Where the node's root is mounted in the agent's pod: what crashed sandboxes have left is removed
+    /// there, with the node's own plugins and iptables. Needs CAP_SYS_CHROOT, and what GC itself does
+    #[arg(long, value_name = "DIR", requires = "from_cri")]
+    node_root: Option<PathBuf>,
     /// Install the plugins of this folder, as `podnet install` does, into the first folder of --cni-path
     #[arg(long, value_name = "DIR")]
     install_from: Option<PathBuf>,
@@ -245,6 +249,9 @@ impl Asked {
         }
         let grace = self.running.grace.to_string();
         command.extend(["--grace".into(), grace.into()]);
+        if let Some(root) = &self.running.node_root {
+            command.extend(["--node-root".into(), root.into()]);
+        }
         command.extend(self.folders.options());
         command.extend(["--output".into(), "json".into()]);
         Ok(Some(command))

@@ -267,6 +267,10 @@ mod tests {
             ("gc n --none-valid --cache-dir d", true),
             ("gc n --from-cri unix:///run/c.sock --grace 0", true),
             ("gc --all --from-cri unix:///run/c.sock --dry-run", true),
+            (
+                "gc --all --from-cri unix:///run/c.sock --node-root /node",
+                true,
+            ),
             ("gc --all", false),
             ("gc n --all --from-cri unix:///run/c.sock", false),
             ("gc n --from-cri /run/c.sock", false),
@@ -350,6 +354,11 @@ mod tests {
                 "agent --from-cri unix:///run/c.sock --install-from /plugins",
                 true,
             ),
+            (
+                "agent --from-cri unix:///run/c.sock --node-root /node",
+                true,
+            ),
+            ("agent --node-root /node", false),
             ("agent --resync 0", false),
             ("agent --listen 9462", false),
             ("agent --plan --nodes a --kubeconfig b", false),

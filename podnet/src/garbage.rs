@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, complain};
 use crate::network::Places;
+use crate::node_root::NodeRoot;
 use known::Entry;
 pub use known::Known;
 use listed::{AllFound, Listed};
@@ -35,6 +36,8 @@ pub struct Collect {
     all: bool,
     #[command(flatten)]
     places: Places,
+    #[command(flatten)]
+    root: NodeRoot,
     /// The socket of a container runtime, as unix:///run/containerd/containerd.sock: the attachments
     /// of its sandboxes live, whatever their state; others of a runtime's making do not, even where
     /// their namespace is there. To be given for each runtime that uses these networks: what those
@@ -88,12 +91,13 @@ pub fn to_json(known: &[Known], of_all: bool) -> Value {
 /// Finds out which attachments live, has them shown, and removes the others.
 ///
 /// # Errors
-/// Nothing is known of the network, or its configuration forbids GC; the runtime gave no list; the
+/// The node's root cannot be entered; nothing is known of the network, or its configuration forbids GC; the runtime gave no list; the
 /// plugins' own.
 pub fn gc(
     asked: &Collect,
     show: impl FnOnce(&[Known]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    asked.root.enter()?;
     let runtime = asked.places.runtime();
     if asked.from_cri.is_empty() {
         by_namespaces(asked, &runtime, show)

@@ -12,6 +12,7 @@ mod garbage;
 mod install;
 mod lint;
 mod network;
+mod node_root;
 mod output;
 mod plans;
 mod port;

@@ -1,5 +1,6 @@
 //! `podnet agent` as it runs on a node of a segment.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -105,14 +106,29 @@ impl<'a> Agent<'a> {
         kubeconfig: &std::path::Path,
         words: &[&str],
     ) -> Agent<'a> {
+        Agent::start_by(node, &[], name, kubeconfig, words)
+    }
+
+    /// The same, by a command line that runs what stands after it.
+    pub fn start_by(
+        node: &'a Node,
+        by: &[&str],
+        name: &str,
+        kubeconfig: &std::path::Path,
+        words: &[&str],
+    ) -> Agent<'a> {
         let log = node.folder().join("agent.log");
         let options = File::options()
             .create(true)
             .append(true)
             .open(&log)
             .unwrap();
-        let mut podnet = Command::new(binary_folder().canonicalize().unwrap().join("podnet"));
+        let podnet = binary_folder().canonicalize().unwrap().join("podnet");
+        let mut line: Vec<&OsStr> = by.iter().map(OsStr::new).collect();
+        line.push(podnet.as_os_str());
+        let mut podnet = Command::new(line[0]);
         podnet
+            .args(&line[1..])
             .args(["agent", "--node-name", name, "--kubeconfig"])
             .arg(kubeconfig)
             .args(words)
