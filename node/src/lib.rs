@@ -4,6 +4,7 @@
 //! changes nothing. What could not be read is in [`Node::unread`]: nothing may be called healthy
 //! that was not seen. Everything else here is a pure function over that value.
 
+mod agent;
 mod case;
 mod doctor;
 mod finding;
@@ -21,6 +22,7 @@ pub mod trace;
 mod way;
 mod whose;
 
+pub use agent::{Agent, Says, Told, USUAL_AGENT, USUAL_AGENT_CONFLIST};
 pub use case::{BridgeCase, Case};
 pub use doctor::{Report, look};
 pub use finding::{Finding, Fix, Kind, Severity};

@@ -13,6 +13,7 @@ use net::route::Entry;
 use net::rule::Rule;
 use net::{Address, Link, Qdisc};
 
+use crate::agent::Agent;
 use crate::network::{Configuration, Network, Program};
 
 /// The folder of configurations and that of plugins, where nobody says otherwise.
@@ -51,6 +52,8 @@ pub struct Node {
     pub attachments: Option<Vec<Attached>>,
     /// Sockets that wait for others to come.
     pub listeners: Vec<Listener>,
+    /// What its agent says.
+    pub agent: Agent,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// The folder of configurations.

@@ -10,6 +10,7 @@ use agent::{Options, Outlook, Seen, Settings, Step};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use cri::Endpoint;
+use node::{USUAL_AGENT, USUAL_AGENT_CONFLIST};
 use plan::kubernetes::{Told, told};
 use plan::{Document, check_node};
 use serde_json::json;
@@ -75,7 +76,7 @@ pub struct Asked {
     #[arg(long, value_enum, default_value_t = Types::Lite)]
     types: Types,
     /// The name of the conflist in the folder of configurations
-    #[arg(long, value_name = "NAME", default_value = "10-podnet.conflist", value_parser = file_name)]
+    #[arg(long, value_name = "NAME", default_value = USUAL_AGENT_CONFLIST, value_parser = file_name)]
     conflist: String,
     /// The folder of reservations [default: host-local's, /var/lib/cni/networks]
     #[arg(long, value_name = "DIR")]
@@ -92,8 +93,8 @@ pub struct Asked {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 struct Running {
-    /// Where /readyz, /livez and /metrics are served
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9462")]
+    /// Where /readyz, /livez, /metrics and /findings are served
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = USUAL_AGENT)]
     listen: SocketAddr,
     /// How often all is looked at although nothing was heard, and how often GC is done
     #[arg(long, value_name = "SECONDS", default_value_t = 180,

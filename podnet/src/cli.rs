@@ -385,6 +385,8 @@ mod tests {
                 "doctor --probe blue --peer b --peer-pod 10.0.0.2 --outside fd00::1",
                 true,
             ),
+            ("doctor --agent [::1]:9463", true),
+            ("doctor --agent 9463", false),
             ("doctor --peer b", false),
             ("doctor --yes", false),
             ("trace 10.244.0.2 --to [fd00::1]:80/udp --output json", true),

@@ -1,4 +1,4 @@
-//! Readiness, liveness and metrics over HTTP.
+//! Readiness, liveness, metrics and findings over HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -25,8 +26,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How many may be open.
 const MOST: usize = 32;
 
-/// Serves for ever.
-pub async fn serve(address: SocketAddr, metrics: Arc<Metrics>) {
+/// Serves for ever what is known of the node of that name.
+pub async fn serve(address: SocketAddr, own: Arc<str>, metrics: Arc<Metrics>) {
     let listener = loop {
         match TcpListener::bind(address).await {
             Ok(listener) => break listener,
@@ -50,10 +51,10 @@ pub async fn serve(address: SocketAddr, metrics: Arc<Metrics>) {
                 continue;
             }
         };
-        let metrics = Arc::clone(&metrics);
+        let (own, metrics) = (Arc::clone(&own), Arc::clone(&metrics));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let answer = answer(&request, &metrics);
+                let answer = answer(&request, &own, &metrics);
                 async move { Ok::<_, Infallible>(answer) }
             });
             let mut server = http1::Builder::new();
@@ -67,7 +68,7 @@ pub async fn serve(address: SocketAddr, metrics: Arc<Metrics>) {
     }
 }
 
-fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, own: &str, metrics: &Metrics) -> Response<Full<Bytes>> {
     let (status, text) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => (StatusCode::OK, metrics.text()),
         (&Method::GET, "/livez") => (StatusCode::OK, "ok\n".to_owned()),
@@ -75,9 +76,11 @@ fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes
             Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
             Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
+        // For `podnet doctor`.
+        (&Method::GET, "/findings") => (StatusCode::OK, json!(metrics.says(own)).to_string()),
         _ => (
             StatusCode::NOT_FOUND,
-            "/readyz, /livez or /metrics\n".to_owned(),
+            "/readyz, /livez, /metrics or /findings\n".to_owned(),
         ),
     };
     let mut response = Response::new(Full::from(text));

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use node::Network;
+use node::{Network, Says, Told};
 
-use crate::{Outlook, Reason};
+use crate::{Finding, Outlook, Reason};
 
 /// Those without labels: name, type, help.
 const NUMBERS: [(&str, &str, &str); 12] = [
@@ -72,7 +72,7 @@ struct State {
     present: usize,
     ready: bool,
     why: String,
-    findings: BTreeMap<Reason, usize>,
+    findings: Vec<Finding>,
     pools: BTreeMap<(String, String), (u128, u128)>,
 }
 
@@ -115,11 +115,6 @@ impl Metrics {
         add(&self.reconciles, 1);
         add(&self.reconcile_micros, micros);
         self.last_micros.store(micros, Ordering::Relaxed);
-        let mut findings = BTreeMap::new();
-        for finding in &outlook.findings {
-            let count: &mut usize = findings.entry(finding.reason).or_default();
-            *count = count.saturating_add(1);
-        }
         let why = outlook.obstacles().next().map(ToString::to_string);
         self.set(State {
             nodes,
@@ -127,16 +122,18 @@ impl Metrics {
             present: outlook.present(),
             ready: why.is_none(),
             why: why.unwrap_or_default(),
-            findings,
+            findings: outlook.findings.clone(),
             pools: outlook.node.networks.iter().flat_map(pools).collect(),
         });
     }
 
-    /// The node could not be looked at.
-    pub fn unread(&self, why: &str) {
+    /// The node could not be looked at, as that finding says.
+    pub fn unread(&self, finding: &Finding) {
         let mut state = self.state();
         state.ready = false;
-        why.clone_into(&mut state.why);
+        state.why = finding.to_string();
+        state.findings.retain(|one| one.reason != finding.reason);
+        state.findings.push(finding.clone());
         self.set(state);
     }
 
@@ -164,6 +161,22 @@ impl Metrics {
         })
     }
 
+    /// What the node of that name has, and what is wrong, for `podnet doctor`.
+    pub fn says(&self, own: &str) -> Says {
+        let ready = self.ready();
+        let findings = self.state().findings.into_iter().map(|one| Told {
+            node: one.node,
+            reason: one.reason.to_string(),
+            message: one.message,
+        });
+        Says {
+            node: own.to_owned(),
+            ready: ready.is_ok(),
+            why: ready.err().unwrap_or_default(),
+            findings: findings.collect(),
+        }
+    }
+
     /// All of it, for Prometheus.
     pub fn text(&self) -> String {
         let state = self.state();
@@ -172,7 +185,8 @@ impl Metrics {
             write(&mut text, metric, &[(String::new(), value)]);
         }
         let findings = Reason::ALL.iter().map(|reason| {
-            let count = state.findings.get(reason).copied().unwrap_or_default();
+            let findings = state.findings.iter();
+            let count = findings.filter(|one| one.reason == *reason).count();
             (format!("{{reason=\"{reason}\"}}"), count.to_string())
         });
         let findings: Vec<_> = findings.collect();
@@ -282,7 +296,18 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }
         assert!(metrics.ready().unwrap_err().contains("not known yet"));
-        metrics.unread("links: no");
-        assert_eq!(metrics.ready(), Err("links: no".to_owned()));
+        let finding = Finding::new("a", Reason::KernelUnread, "links: no");
+        metrics.unread(&finding);
+        metrics.unread(&finding);
+        assert_eq!(
+            metrics.ready(),
+            Err("a: KernelUnread: links: no".to_owned())
+        );
+        let one = "podnet_agent_findings{reason=\"KernelUnread\"} 1";
+        assert!(metrics.text().contains(one));
+        let says = metrics.says("a");
+        assert!(!says.ready && says.why.contains("links: no"));
+        assert_eq!(says.findings.len(), 1);
+        assert_eq!(says.findings[0].reason, "KernelUnread");
     }
 }

@@ -118,7 +118,11 @@ async fn go(options: &Options) -> Result<(), Error> {
     let mut end = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     kernel::listen(Arc::clone(&changed))?;
-    tokio::spawn(http::serve(options.listen, Arc::clone(&metrics)));
+    tokio::spawn(http::serve(
+        options.listen,
+        own.as_str().into(),
+        Arc::clone(&metrics),
+    ));
     if let Some(command) = &options.collect {
         let every = options.resync;
         tokio::spawn(collect::collect(
@@ -270,8 +274,8 @@ impl Agent<'_> {
 
     fn unread(&self, why: &str) -> bool {
         error!("this node cannot be looked at, and nothing is changed: {why}");
-        self.metrics.unread(why);
         let finding = Finding::new(&self.options.settings.own, Reason::KernelUnread, why);
+        self.metrics.unread(&finding);
         self.report(Report {
             obstacle: Some(finding.clone()),
             findings: vec![finding],

@@ -46,6 +46,9 @@ kinds! {
     rules_orphan
     hostport_shadowed
     hostport_taken
+    agent_unready
+    agent_finding
+    agent_gone
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Reading a node: each kind of thing in a file of its own. Nothing is changed.
 
+mod agent;
 mod attachments;
 mod kernel;
 mod networks;

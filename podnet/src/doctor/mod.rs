@@ -4,10 +4,11 @@ mod answer;
 mod fix;
 mod probe;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Args;
-use node::{Case, Node, Site};
+use node::{Agent, Case, Node, Places, Site, USUAL_AGENT};
 
 use crate::cluster::{ClusterArgs, For};
 use crate::failure::Failure;
@@ -46,6 +47,9 @@ pub struct Asked {
     /// Do not ask
     #[arg(long, requires = "fix")]
     yes: bool,
+    /// Where the agent of this node serves, which is asked as well
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = USUAL_AGENT)]
+    agent: SocketAddr,
     #[command(flatten)]
     node: For,
     #[command(flatten)]
@@ -65,12 +69,12 @@ pub struct Asked {
 pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
     let site = routes::site_if_told(&asked.cluster, &asked.node)?;
     let places = asked.folders.of_node();
-    let mut node = Node::read(&places);
+    let mut node = read(&places, asked.agent);
     let mut fixed = Vec::new();
     if asked.fix {
         let report = node::look(&case(&node, site.as_ref()));
         fixed = fix::all(&node, &report, asked.yes)?;
-        node = Node::read(&places);
+        node = read(&places, asked.agent);
     }
     let case = case(&node, site.as_ref());
     let report = node::look(&case);
@@ -85,6 +89,13 @@ pub fn run(asked: &Asked) -> Result<ExitCode, Failure> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+fn read(places: &Places, agent: SocketAddr) -> Node {
+    Node {
+        agent: Agent::ask(agent),
+        ..Node::read(places)
+    }
 }
 
 fn case<'a>(node: &'a Node, site: Option<&'a Site>) -> Case<'a> {
