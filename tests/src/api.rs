@@ -279,6 +279,10 @@ fn reply(
             };
             answer(stream, 200, &list)
         }
+        // As older APIs take events about what is in no namespace.
+        ("POST", path) if !path.contains("/namespaces/kube-system/") => {
+            answer(stream, 422, &status(422))
+        }
         ("POST", _) => {
             state.lock().unwrap().events.push(body.clone());
             answer(stream, 201, body)

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition, ObjectReference};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::events::{self, EventType, Recorder, Reporter};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::metrics::Metrics;
 use crate::{Finding, Reason};
@@ -23,11 +24,15 @@ use crate::{Finding, Reason};
 const NAME: &str = "podnet-agent";
 /// The condition by which pods are kept off a node whose network is not there.
 const CONDITION: &str = "NetworkUnavailable";
+/// Where events about nodes are, which are in no namespace: older APIs take them in this one alone.
+const EVENTS: &str = "kube-system";
 /// How long the API may take for one answer.
 const LIMIT: Duration = Duration::from_secs(15);
 /// How many events are sent for one look at the node: in a large cluster every agent sees the same bad
 /// node.
 const MOST: usize = 10;
+/// How many bytes of an event's note the API takes.
+const NOTE: usize = 1023;
 
 /// What the API is to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,11 +53,7 @@ pub async fn report(
     relist: Arc<Notify>,
     metrics: Arc<Metrics>,
 ) {
-    let reporter = Reporter {
-        controller: NAME.to_owned(),
-        instance: Some(own.clone()),
-    };
-    let recorder = Recorder::new(client.clone(), reporter);
+    let events: Api<Event> = Api::namespaced(client.clone(), EVENTS);
     let api: Api<Node> = Api::all(client);
     let mut backoff = DefaultBackoff::default();
     let mut told = BTreeSet::new();
@@ -76,7 +77,7 @@ pub async fn report(
                         warn!("the API knows less than before: its store was rolled back");
                         relist.notify_one();
                     }
-                    send_events(&recorder, &report, &mut told).await;
+                    send_events(&events, &own, &report, &mut told).await;
                     break;
                 }
                 failed => {
@@ -156,45 +157,75 @@ fn patch(report: &Report, before: Option<&NodeCondition>, now: &str) -> Option<V
     }] } }))
 }
 
-/// An event for each finding that was not there before. One that does not arrive is no matter: the log and
-/// the metrics have it as well.
-async fn send_events(recorder: &Recorder, report: &Report, told: &mut BTreeSet<(String, Reason)>) {
-    let now: BTreeSet<_> = report
-        .findings
-        .iter()
-        .map(|one| (one.node.clone(), one.reason))
-        .collect();
+/// An event for each finding that was not there before. What does not arrive is sent again with the next
+/// report; the log and the metrics have it as well.
+async fn send_events(
+    api: &Api<Event>,
+    own: &str,
+    report: &Report,
+    told: &mut BTreeSet<(String, Reason)>,
+) {
+    let key = |finding: &Finding| (finding.node.clone(), finding.reason);
+    let now: BTreeSet<_> = report.findings.iter().map(key).collect();
     told.retain(|one| now.contains(one));
-    let new = report
-        .findings
-        .iter()
-        .filter(|one| !told.contains(&(one.node.clone(), one.reason)));
-    let new: Vec<&Finding> = new.take(MOST).collect();
+    let new = report.findings.iter();
+    let new: Vec<&Finding> = new
+        .filter(|finding| !told.contains(&key(finding)))
+        .take(MOST)
+        .collect();
     for finding in new {
         // Of several with one reason the first speaks for all.
-        if !told.insert((finding.node.clone(), finding.reason)) {
+        if told.contains(&key(finding)) {
             continue;
         }
-        let event = events::Event {
-            type_: EventType::Warning,
-            reason: finding.reason.to_string(),
-            note: Some(finding.message.chars().take(1000).collect()),
-            action: "Reconcile".to_owned(),
-            secondary: None,
+        let event = event(finding, own, Timestamp::now());
+        let sent = timeout(LIMIT, api.create(&PostParams::default(), &event)).await;
+        let why = match sent {
+            Ok(Ok(_)) => {
+                told.insert(key(finding));
+                continue;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", LIMIT.as_secs()),
         };
-        let node = ObjectReference {
+        warn!(
+            node = finding.node,
+            reason = finding.reason.as_str(),
+            "the event cannot be sent: {why}"
+        );
+        return;
+    }
+}
+
+/// What `kubectl describe node` shows: an event about a node is in a namespace, and the node is in none.
+fn event(finding: &Finding, own: &str, now: Timestamp) -> Event {
+    let mut note = finding.message.clone();
+    while note.len() > NOTE {
+        note.pop();
+    }
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{}.{:x}", finding.node, now.as_nanosecond())),
+            namespace: Some(EVENTS.to_owned()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(now)),
+        type_: Some("Warning".to_owned()),
+        reason: Some(finding.reason.to_string()),
+        note: Some(note),
+        action: Some("Reconcile".to_owned()),
+        regarding: Some(ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Node".to_owned()),
             name: Some(finding.node.clone()),
             // As the kubelet does it, which `kubectl describe node` looks for.
             uid: Some(finding.node.clone()),
             ..ObjectReference::default()
-        };
-        match timeout(LIMIT, recorder.publish(&event, &node)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!("no event: {error}"),
-            Err(_) => debug!("no event: no answer"),
-        }
+        }),
+        reporting_controller: Some(NAME.to_owned()),
+        // The API takes no longer one.
+        reporting_instance: Some(own.chars().take(128).collect()),
+        ..Event::default()
     }
 }
 
