@@ -42,6 +42,8 @@ KUBELET_DIR  ?= $(BUILT)/kubelet
 # What builds Kubernetes for the agent's test, and where it is kept.
 CLUSTER      := golang-1.19-go rsync jq openssl dpkg-dev
 CLUSTER_DIR  ?= $(BUILT)/cluster
+# Which of its tests; all where this is empty.
+CLUSTER_TESTS ?=
 # Which of their tests.
 CLIENTS_TESTS ?= $(shell sed -n 's/^path = "\(.*\)[.]rs"/--test \1/p' tests/clients/Cargo.toml)
 # The plugins that they run; ours where this is empty.
@@ -181,7 +183,7 @@ test-cluster: build
 	@tests/cluster/build $(CLUSTER_DIR)
 	@export CNI_BIN_DIR=$(abspath $(BIN)) CLUSTER_DIR=$(abspath $(CLUSTER_DIR)); \
 	$(call RUN_BY,sudo -n -E); \
-	cargo test --workspace --locked --test agent_cluster
+	cargo test --workspace --locked --no-fail-fast --test 'agent_cluster*' -- --test-threads 1 $(CLUSTER_TESTS)
 
 # Beside the reference plugins, and beside what the kernel itself costs. BENCH="--only chain" gives it
 # options; `make bench BENCH=--help` lists them.

@@ -9,17 +9,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tests::{Agent, Plane, Segment, agent_routes, api_node, sh, soon, soon_or_later};
-
-/// A Node without a range.
-fn registered(number: u8) -> Value {
-    let address = format!("192.168.199.21{number}");
-    let mut node = api_node(&format!("k8sworker{number}"), &[], &[&address]);
-    node["apiVersion"] = "v1".into();
-    node["spec"] = json!({});
-    node
-}
+use tests::{Agent, Plane, Segment, agent_routes, registered, sh, soon, soon_or_later};
 
 #[test]
 fn three_nodes_of_kubernetes_itself() {
@@ -63,9 +53,7 @@ fn three_nodes_of_kubernetes_itself() {
         || agents[0].log(),
     );
 
-    plane
-        .kubectl(&["delete", "node", "k8sworker2"], "")
-        .unwrap();
+    plane.delete("k8sworker2");
     agents[0].routes(&[to(&[1])[0].as_str()]);
     agents[1].routes(&[to(&[0])[0].as_str()]);
 

@@ -14,6 +14,7 @@ mod backend;
 mod binaries;
 mod by_hand;
 mod chain;
+mod cluster;
 mod conclude;
 mod family;
 mod made;
@@ -42,6 +43,7 @@ pub use attached::{Attached, Damage, eventually, eventually_within, expect_none,
 pub use backend::Backend;
 pub use binaries::{binary_folder, plugin_folder};
 pub use by_hand::{kind, with};
+pub use cluster::{kubernetes_node, registered};
 pub use conclude::conclude;
 pub use family::Family;
 pub use made::Made;

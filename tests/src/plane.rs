@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{eventually_within, sh, soon};
 
+/// What Kubernetes 1.20 needs for two families.
+const DUAL_STACK: &str = "--feature-gates=IPv6DualStack=true";
 const MINUTE: Duration = Duration::from_secs(60);
 /// What is shipped, with what the agent may do.
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/podnet-agent.yaml");
@@ -20,10 +22,16 @@ const BINDING: &str = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": 
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "podnet-agent"},
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "agent"}]}"#;
 
+/// The API server writes down what agents ask.
+const AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": ["agent"]}, {"level": "None"}]}"#;
+
 /// A control plane in a namespace, 192.168.199.1. Its processes end with it.
 #[derive(Debug)]
 pub struct Plane<'a> {
     namespace: &'a Namespace,
+    /// Whether nodes have ranges of both families.
+    is_dual: bool,
     programs: PathBuf,
     folder: PathBuf,
     children: Vec<(&'static str, Child)>,
@@ -47,8 +55,17 @@ impl Drop for Plane<'_> {
 }
 
 impl<'a> Plane<'a> {
-    /// `None`, said aloud and counted, where it was not built.
+    /// One that gives IPv4 ranges; `None`, said aloud and counted, where it was not built.
     pub fn new(namespace: &'a Namespace, folder: &Path) -> Option<Plane<'a>> {
+        Plane::of(namespace, folder, false)
+    }
+
+    /// As [`Plane::new`], with a range of each family for each node.
+    pub fn dual_stack(namespace: &'a Namespace, folder: &Path) -> Option<Plane<'a>> {
+        Plane::of(namespace, folder, true)
+    }
+
+    fn of(namespace: &'a Namespace, folder: &Path, is_dual: bool) -> Option<Plane<'a>> {
         let Some(programs) = std::env::var_os("CLUSTER_DIR").map(PathBuf::from) else {
             lab::skip("no Kubernetes is built (make test-cluster)");
             return None;
@@ -60,6 +77,7 @@ impl<'a> Plane<'a> {
         sh(namespace, "ip link set lo up");
         let mut plane = Plane {
             namespace,
+            is_dual,
             programs: programs.join("bin"),
             folder: folder.to_owned(),
             children: Vec::new(),
@@ -69,6 +87,7 @@ impl<'a> Plane<'a> {
             "of-admin,admin,1,\"system:masters\"\nof-agent,agent,2\n",
         )
         .unwrap();
+        fs::write(folder.join("audit.yaml"), AUDIT).unwrap();
         let key = folder.join("sa.key");
         let made = Command::new("openssl")
             .args(["genrsa", "-out"])
@@ -81,18 +100,7 @@ impl<'a> Plane<'a> {
         fs::write(plane.path("agent.conf"), plane.kubeconfig("of-agent")).unwrap();
         soon_or_later(|| plane.kubectl(&["apply", "-f", MANIFEST], "").is_some());
         plane.create(&serde_json::from_str(BINDING).unwrap());
-        let admin = plane.path("admin.conf").to_string_lossy().into_owned();
-        plane.start(
-            "kube-controller-manager",
-            &[
-                &format!("--kubeconfig={admin}"),
-                "--allocate-node-cidrs=true",
-                "--cluster-cidr=10.200.0.0/16",
-                "--node-cidr-mask-size=24",
-                "--controllers=nodeipam",
-                "--leader-elect=false",
-            ],
-        );
+        plane.start_controller();
         Some(plane)
     }
 
@@ -140,25 +148,54 @@ impl<'a> Plane<'a> {
         );
     }
 
+    /// Starts what gives nodes their ranges.
+    pub fn start_controller(&mut self) {
+        let admin = self.path("admin.conf").to_string_lossy().into_owned();
+        let admin = format!("--kubeconfig={admin}");
+        let mut words = vec![
+            admin.as_str(),
+            "--allocate-node-cidrs=true",
+            "--controllers=nodeipam",
+            "--leader-elect=false",
+        ];
+        match self.is_dual {
+            false => words.extend(["--cluster-cidr=10.200.0.0/16", "--node-cidr-mask-size=24"]),
+            true => words.extend([
+                DUAL_STACK,
+                "--cluster-cidr=10.200.0.0/16,fd00:200::/56",
+                "--node-cidr-mask-size-ipv4=24",
+                "--node-cidr-mask-size-ipv6=64",
+                "--service-cluster-ip-range=10.96.0.0/16,fd00:96::/112",
+            ]),
+        }
+        self.start("kube-controller-manager", &words);
+    }
+
     /// Starts the API server, and waits until it is ready.
     pub fn start_api(&mut self) {
-        self.start(
-            "kube-apiserver",
-            &[
-                "--etcd-servers=http://127.0.0.1:2379",
-                "--bind-address=192.168.199.1",
-                "--advertise-address=192.168.199.1",
-                "--secure-port=6443",
-                "--cert-dir=certs",
-                "--token-auth-file=tokens",
-                "--authorization-mode=RBAC",
-                "--service-cluster-ip-range=10.96.0.0/16",
-                "--service-account-issuer=https://test",
-                "--service-account-key-file=sa.key",
-                "--service-account-signing-key-file=sa.key",
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            ],
-        );
+        let mut words = vec![
+            "--etcd-servers=http://127.0.0.1:2379",
+            "--bind-address=192.168.199.1",
+            "--advertise-address=192.168.199.1",
+            "--secure-port=6443",
+            "--cert-dir=certs",
+            "--token-auth-file=tokens",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://test",
+            "--service-account-key-file=sa.key",
+            "--service-account-signing-key-file=sa.key",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--audit-policy-file=audit.yaml",
+            "--audit-log-path=audit.log",
+        ];
+        match self.is_dual {
+            false => words.push("--service-cluster-ip-range=10.96.0.0/16"),
+            true => words.extend([
+                DUAL_STACK,
+                "--service-cluster-ip-range=10.96.0.0/16,fd00:96::/112",
+            ]),
+        }
+        self.start("kube-apiserver", &words);
         let cert = self.path("certs/apiserver.crt");
         soon(|| cert.exists(), || "no certificate".to_owned());
         fs::write(self.path("admin.conf"), self.kubeconfig("of-admin")).unwrap();
@@ -204,23 +241,6 @@ impl<'a> Plane<'a> {
     pub fn node(&self, name: &str) -> Value {
         let text = self.kubectl(&["get", "node", name, "-o", "json"], "");
         serde_json::from_str(&text.unwrap()).unwrap()
-    }
-}
-
-impl Plane<'_> {
-    /// The range that a node was given.
-    pub fn range_of(&self, name: &str) -> Option<String> {
-        let node = self.node(name);
-        node["spec"]["podCIDR"].as_str().map(str::to_owned)
-    }
-
-    /// Whether it is said that a node has no network.
-    pub fn condition(&self, name: &str) -> Option<Value> {
-        let node = self.node(name);
-        let conditions = node["status"]["conditions"].as_array()?;
-        let mut conditions = conditions.iter();
-        let one = conditions.find(|one| one["type"] == "NetworkUnavailable")?;
-        Some(one["status"].clone())
     }
 }
 
