@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::OnceLock;
 
 use lab::find_tool;
 use tempfile::TempDir;
@@ -26,38 +26,53 @@ const SMALL: u64 = 32 << 20;
 const EPOCH: &str = "1700000000";
 const TARBALL: &str = "^cni-lite-linux-[a-z0-9]+-vVERSION[.]tgz$";
 
-/// Programs, and what was made of them. Removed when the tests end.
+/// Programs, and what was made of them. It stays where cargo keeps what it builds, until another run makes
+/// it anew: several tests look at one.
 struct Dist {
-    folder: TempDir,
+    folder: PathBuf,
     said: String,
 }
 
 impl Dist {
     /// Packs programs as that version, after `fill` has put them into a folder.
-    fn new(version: &str, fill: impl FnOnce(&Path)) -> Dist {
-        let folder = tempfile::tempdir().unwrap();
-        let programs = folder.path().join("programs");
-        let made = folder.path().join("made");
-        fs::create_dir(&programs).unwrap();
+    fn new(label: &str, version: &str, fill: impl FnOnce(&Path)) -> Dist {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dist-{label}"));
+        let _ = fs::remove_dir_all(&folder);
+        let programs = folder.join("programs");
+        let made = folder.join("made");
+        fs::create_dir_all(&programs).unwrap();
         fill(&programs);
         let packed = Command::new(Path::new(ROOT).join("packaging/dist"))
             .args([&programs, &made])
             .arg(version)
             .env("SOURCE_DATE_EPOCH", EPOCH)
-            .env("TMPDIR", folder.path())
+            .env("TMPDIR", &folder)
             .output()
             .unwrap();
         let said = expect_done(packed);
         Dist { folder, said }
     }
 
-    /// Packs programs that only say their names and version.
-    fn of_scripts(version: &str) -> Dist {
-        Dist::new(version, |programs| write_scripts(programs, version))
+    /// Of the real programs.
+    fn real() -> &'static Dist {
+        static REAL: OnceLock<Dist> = OnceLock::new();
+        REAL.get_or_init(|| Dist::new("real", "7.0.0", copy_built))
+    }
+
+    /// Of programs that only say their names and version.
+    fn of_scripts() -> &'static Dist {
+        static FIRST: OnceLock<Dist> = OnceLock::new();
+        FIRST.get_or_init(|| Dist::new("first", "7.0.0", |to| write_scripts(to, "7.0.0")))
+    }
+
+    /// The same of the next version.
+    fn of_newer_scripts() -> &'static Dist {
+        static NEWER: OnceLock<Dist> = OnceLock::new();
+        NEWER.get_or_init(|| Dist::new("newer", "7.0.1", |to| write_scripts(to, "7.0.1")))
     }
 
     fn made(&self) -> PathBuf {
-        self.folder.path().join("made")
+        self.folder.join("made")
     }
 
     /// What was made with that end of its name; `None`, said aloud, where it could not be made.
@@ -106,18 +121,6 @@ fn copy_built(programs: &Path) {
     }
 }
 
-/// That of the real programs: one for all tests that run at the same time.
-fn first() -> Arc<Dist> {
-    static SHARED: Mutex<Weak<Dist>> = Mutex::new(Weak::new());
-    // One that failed has left what was there.
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.upgrade().unwrap_or_else(|| {
-        let dist = Arc::new(Dist::new("7.0.0", copy_built));
-        *shared = Arc::downgrade(&dist);
-        dist
-    })
-}
-
 #[track_caller]
 fn expect_done(output: Output) -> String {
     assert!(output.status.success(), "{output:?}");
@@ -151,7 +154,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_tarball_that_installs_itself() {
-    let first = first();
+    let first = Dist::real();
     let made = first.made();
     let tarball = first.find(".tgz").unwrap();
     let name = tarball.file_name().unwrap().to_str().unwrap();
@@ -205,7 +208,8 @@ fn a_tarball_that_installs_itself() {
 
 #[test]
 fn the_same_programs_give_the_same_bytes() {
-    let [first, again] = ["7.0.0"; 2].map(Dist::of_scripts);
+    let first = Dist::of_scripts();
+    let again = Dist::new("again", "7.0.0", |to| write_scripts(to, "7.0.0"));
     for ending in [".tgz", ".deb"] {
         if let (Some(first), Some(again)) = (first.find(ending), again.find(ending)) {
             assert!(
@@ -224,7 +228,7 @@ fn programs_that_are_not_static_say_so() {
     else {
         return lab::skip("no shell to stand for a program");
     };
-    let dist = Dist::new("7.0.0", |programs| {
+    let dist = Dist::new("dynamic", "7.0.0", |programs| {
         write_scripts(programs, "some");
         fs::copy(shell, programs.join("bridge-lite")).unwrap();
     });
@@ -244,7 +248,7 @@ fn programs_that_are_not_static_say_so() {
 
 #[test]
 fn what_is_in_the_package() {
-    let first = first();
+    let first = Dist::real();
     let Some(package) = first.package() else {
         return;
     };

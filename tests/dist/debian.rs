@@ -68,7 +68,7 @@ impl Debian {
 
 #[test]
 fn a_package_comes_is_exchanged_and_goes() {
-    let dist = first();
+    let dist = Dist::real();
     let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
         return;
     };
@@ -89,7 +89,7 @@ fn a_package_comes_is_exchanged_and_goes() {
     assert!(about.starts_with("CNI loopback"), "{about}");
     assert_eq!(debian.dpkg(&["--verify", "cni-lite"]), "");
 
-    let newer = Dist::of_scripts("7.0.1");
+    let newer = Dist::of_newer_scripts();
     let before = debian.read("bridge-lite");
     debian.dpkg(&["--install", text(&newer.package().unwrap())]);
     assert!(debian.read("bridge-lite") != before);
@@ -100,7 +100,7 @@ fn a_package_comes_is_exchanged_and_goes() {
 
 #[test]
 fn standard_names_follow_the_package() {
-    let dist = Dist::of_scripts("7.0.0");
+    let dist = Dist::of_scripts();
     let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
         return;
     };
@@ -115,7 +115,7 @@ fn standard_names_follow_the_package() {
     assert!(debian.read("bridge") == debian.read("bridge-lite"));
     assert!(!bin.join("podnet").exists());
 
-    let newer = Dist::of_scripts("7.0.1");
+    let newer = Dist::of_newer_scripts();
     debian.dpkg(&["--install", text(&newer.package().unwrap())]);
     for plugin in PLUGINS {
         assert!(
@@ -136,11 +136,11 @@ fn standard_names_follow_the_package() {
 
 #[test]
 fn what_the_package_owns_stays() {
-    let dist = Dist::of_scripts("7.0.0");
+    let dist = Dist::of_scripts();
     let (Some(debian), Some(package)) = (Debian::new(), dist.package()) else {
         return;
     };
-    let programs = dist.folder.path().join("programs");
+    let programs = dist.folder.join("programs");
     let bin = debian.path("opt/cni/bin");
     // By a tarball, with what is then in the package.
     let (from, to) = (text(&programs), text(&bin));
@@ -165,7 +165,7 @@ fn what_the_package_owns_stays() {
 
 #[test]
 fn a_name_that_was_given_back_is_not_taken_again() {
-    let dist = Dist::of_scripts("7.0.0");
+    let dist = Dist::of_scripts();
     let (Some(debian), Some(first)) = (Debian::new(), dist.package()) else {
         return;
     };
@@ -174,7 +174,7 @@ fn a_name_that_was_given_back_is_not_taken_again() {
     debian.podnet("install", &["--standard-names", "--from", text(&bin)]);
     fs::write(bin.join("bridge"), "a person's").unwrap();
     fs::remove_file(bin.join("portmap")).unwrap();
-    let newer = Dist::of_scripts("7.0.1");
+    let newer = Dist::of_newer_scripts();
     debian.dpkg(&["--install", text(&newer.package().unwrap())]);
     assert_eq!(debian.read("bridge"), b"a person's");
     assert!(!bin.join("portmap").exists());
@@ -186,12 +186,12 @@ fn a_name_that_was_given_back_is_not_taken_again() {
 /// It was there before a tarball's were, and these before the package's.
 #[test]
 fn what_stood_in_the_package_s_place_comes_back() {
-    let dist = Dist::of_scripts("7.0.0");
-    let newer = Dist::of_scripts("7.0.1");
+    let dist = Dist::of_scripts();
+    let newer = Dist::of_newer_scripts();
     let (Some(package), Some(newer)) = (dist.package(), newer.package()) else {
         return;
     };
-    let programs = dist.folder.path().join("programs");
+    let programs = dist.folder.join("programs");
     for is_uninstalled in [false, true] {
         let Some(debian) = Debian::new() else {
             return;
@@ -224,7 +224,7 @@ fn what_stood_in_the_package_s_place_comes_back() {
 
 #[test]
 fn a_list_that_nobody_ends_keeps_no_package() {
-    let dist = Dist::of_scripts("7.0.0");
+    let dist = Dist::of_scripts();
     let (Some(debian), Some(package)) = (Debian::new(), dist.package()) else {
         return;
     };
