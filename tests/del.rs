@@ -3,6 +3,17 @@
 // What helps a test fails as the test does.
 #![allow(clippy::unwrap_used)]
 
+#[path = "del/busy.rs"]
+mod busy;
+#[path = "del/config.rs"]
+mod config;
+#[path = "del/lost.rs"]
+mod lost;
+#[path = "del/tools.rs"]
+mod tools;
+#[path = "del/whose.rs"]
+mod whose;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
