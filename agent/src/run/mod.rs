@@ -4,6 +4,7 @@
 mod collect;
 mod http;
 mod kernel;
+mod log;
 mod metrics;
 mod report;
 mod watch;
@@ -80,12 +81,7 @@ pub enum Error {
 /// # Errors
 /// It cannot begin.
 pub fn run(options: &Options) -> Result<(), Error> {
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .with_max_level(options.level)
-        .init();
+    log::begin(options.level);
     runtime()?.block_on(go(options))
 }
 
