@@ -38,6 +38,10 @@ pub use tracing::Level;
 const GATHER: Duration = Duration::from_millis(100);
 /// See [`GATHER`].
 const APART: Duration = Duration::from_millis(500);
+/// When is tried again what failed on this node: at first, and at last.
+const RETRY: Duration = Duration::from_secs(3);
+/// See [`RETRY`].
+const RETRY_LIMIT: Duration = Duration::from_secs(60);
 /// How long the API may take to list all nodes once.
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 /// How many words of the API may wait.
@@ -145,12 +149,12 @@ async fn go(options: &Options) -> Result<(), Error> {
         said,
         known: BTreeSet::new(),
         installed: None,
+        failures: 0,
     };
-    let mut due = Some(Instant::now());
+    let mut due = Instant::now();
     let mut last = Instant::now();
     loop {
         let soon = || (Instant::now() + GATHER).max(last + APART);
-        let at = due.unwrap_or(last + resync);
         tokio::select! {
             _ = end.recv() => break,
             _ = interrupt.recv() => break,
@@ -158,14 +162,14 @@ async fn go(options: &Options) -> Result<(), Error> {
                 // Its sender ends with this loop.
                 let Some(heard) = heard else { break };
                 if agent.nodes.hear(heard) {
-                    due = due.or_else(|| Some(soon()));
+                    due = due.min(soon());
                 }
             }
-            () = changed.notified() => due = due.or_else(|| Some(soon())),
-            () = sleep_until(at) => {
-                let again = agent.reconcile();
+            () = changed.notified() => due = due.min(soon()),
+            () = sleep_until(due) => {
+                let next = agent.reconcile();
                 last = Instant::now();
-                due = again.then_some(last + APART);
+                due = last + next.min(resync);
             }
         }
     }
@@ -200,15 +204,24 @@ struct Agent<'a> {
     known: BTreeSet<Finding>,
     /// When the plugins were last compared with those that they are installed from.
     installed: Option<std::time::Instant>,
+    /// How many looks in a row did not do all that was to be done.
+    failures: u32,
+}
+
+/// How long is waited after so many looks that failed, the first among them: what fails for a moment is right
+/// soon, and what stays costs little.
+fn retry(failures: u32) -> Duration {
+    let doubled = 1_u32 << failures.saturating_sub(1).min(8);
+    RETRY.saturating_mul(doubled).min(RETRY_LIMIT)
 }
 
 impl Agent<'_> {
-    /// Looks at all, and makes it so; whether it has to look again at what it made.
-    fn reconcile(&mut self) -> bool {
+    /// Looks at all, and makes it so; when to look again if nothing is heard until then.
+    fn reconcile(&mut self) -> Duration {
         self.install();
         // Without a whole list nothing is known to be stale.
         let Some(told) = self.nodes.told() else {
-            return false;
+            return self.options.resync;
         };
         let started = std::time::Instant::now();
         let settings = &self.options.settings;
@@ -220,9 +233,14 @@ impl Agent<'_> {
         };
         let mut outlook = Outlook::new(settings, &told, seen);
         let (gone, come) = (outlook.change.delete.len(), outlook.change.add.len());
-        // Of routes the kernel tells by itself.
-        let again = outlook.conflist.step == Step::Write;
+        // What was made is looked at; of routes the kernel tells by itself.
+        let next = match outlook.conflist.step {
+            Step::Write => APART,
+            Step::Keep | Step::Wait => self.options.resync,
+        };
         outlook.make(&netlink);
+        let is_done = !outlook.findings.iter().any(is_of_making);
+        let next = self.after(is_done, next);
         if gone + come > 0 {
             info!(removed = gone, added = come, "routes to other nodes' pods");
         }
@@ -234,7 +252,17 @@ impl Agent<'_> {
             obstacle,
             findings: outlook.findings,
         });
-        again
+        next
+    }
+
+    /// When to look again after a look that did all, or did not.
+    fn after(&mut self, is_done: bool, next: Duration) -> Duration {
+        if is_done {
+            self.failures = 0;
+            return next;
+        }
+        self.failures = self.failures.saturating_add(1);
+        retry(self.failures)
     }
 
     /// Has the API told, where that is another than before.
@@ -268,15 +296,19 @@ impl Agent<'_> {
         self.known = now;
     }
 
-    fn unread(&self, why: &str) -> bool {
-        error!("this node cannot be looked at, and nothing is changed: {why}");
+    fn unread(&mut self, why: &str) -> Duration {
+        let next = self.after(false, Duration::ZERO);
+        error!(
+            "this node cannot be looked at, and nothing is changed; tried again in {} s: {why}",
+            next.as_secs()
+        );
         let finding = Finding::new(&self.options.settings.own, Reason::KernelUnread, why);
         self.metrics.unread(&finding);
         self.report(Report {
             obstacle: Some(finding.clone()),
             findings: vec![finding],
         });
-        false
+        next
     }
 
     /// The plugins, where another version or nothing is in their place. Comparing them reads them whole,
@@ -302,5 +334,24 @@ impl Agent<'_> {
             }
             Err(error) => error!("the plugins cannot be installed: {error}"),
         }
+    }
+}
+
+/// Whether something could not be made that may go another time: the kernel or the disk refused it.
+fn is_of_making(finding: &Finding) -> bool {
+    matches!(
+        finding.reason,
+        Reason::RouteRefused | Reason::ConflistFailed
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_again_soon_and_then_less_often() {
+        let all = [1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|failures| retry(failures).as_secs());
+        assert_eq!(all, [3, 6, 12, 24, 48, 60, 60, 60]);
     }
 }
