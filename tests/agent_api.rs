@@ -109,6 +109,8 @@ fn a_store_that_was_rolled_back_is_noticed() {
     };
     let agent = Agent::start(&segment.nodes[0], &api, &["--resync", "2"]);
     agent.routes(&TO_BOTH);
+    // Of what it was told once it knows whether that is older.
+    agent.says("condition NetworkUnavailable of node k8sworker0 is False");
     let mut before = api_nodes();
     before.remove(2);
     before.push(api_node(

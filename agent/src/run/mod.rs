@@ -1,6 +1,7 @@
 //! The agent as it runs: what the API and the kernel tell, and what is done then. Nothing that either
 //! answers ends it.
 
+mod client;
 mod collect;
 mod http;
 mod kernel;
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use net::Netlink;
 use plan::kubernetes::Told;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +27,7 @@ use tracing::{error, info, warn};
 
 use crate::nodes::Nodes;
 use crate::{Finding, Outlook, Reason, Seen, Settings, Step};
+use client::client;
 use metrics::Metrics;
 use report::Report;
 
@@ -175,23 +175,6 @@ async fn go(options: &Options) -> Result<(), Error> {
     }
     info!("the agent of node {own} ends; routes and conflist stay");
     Ok(())
-}
-
-async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
-    let wrong = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
-    let mut config = match kubeconfig {
-        Some(file) => {
-            let file = Kubeconfig::read_from(file).map_err(|error| wrong(&error))?;
-            let asked = KubeConfigOptions::default();
-            let config = Config::from_custom_kubeconfig(file, &asked).await;
-            config.map_err(|error| wrong(&error))?
-        }
-        None => Config::infer().await.map_err(|error| wrong(&error))?,
-    };
-    config.connect_timeout = Some(Duration::from_secs(10));
-    // What failed is tried again here, where it is counted and said.
-    config.default_retry = false;
-    Client::try_from(config).map_err(|error| wrong(&error))
 }
 
 /// What is known while it runs.

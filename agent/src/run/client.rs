@@ -1,0 +1,69 @@
+//! How the API is spoken with.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tower::timeout::TimeoutLayer;
+use tower::{BoxError, ServiceBuilder};
+
+use super::Error;
+
+/// How long a connection may take to come up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a request may be without the begin of an answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How long a connection may be silent before its other end is probed, by the kernel and without a request.
+const SILENT: Duration = Duration::from_secs(15);
+/// Between two probes.
+const PROBES_APART: Duration = Duration::from_secs(5);
+/// So many without an answer, and it is lost.
+const PROBES: u32 = 3;
+
+/// Who speaks with the API that a kubeconfig names; else the pod's service account does, or `KUBECONFIG`.
+///
+/// # Errors
+/// Nothing says where the API is.
+pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+    let wrong = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+    let config = match kubeconfig {
+        Some(file) => {
+            let file = Kubeconfig::read_from(file).map_err(|error| wrong(&error))?;
+            let asked = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &asked).await;
+            config.map_err(|error| wrong(&error))?
+        }
+        None => Config::infer().await.map_err(|error| wrong(&error))?,
+    };
+    make(config).map_err(|error| wrong(&error))
+}
+
+/// As the library makes it, with other limits. What failed is tried again by who asked, where it is counted
+/// and said.
+fn make(config: Config) -> kube::Result<Client> {
+    // The library says that it knows no proxy.
+    if config.proxy_url.is_some() {
+        return Client::try_from(config);
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(CONNECT_LIMIT));
+    tcp.set_keepalive(Some(SILENT));
+    tcp.set_keepalive_interval(Some(PROBES_APART));
+    tcp.set_keepalive_retries(Some(PROBES));
+    let connector = config.rustls_https_connector_with_connector(tcp)?;
+    let http = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(TimeoutLayer::new(ANSWER_LIMIT))
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
