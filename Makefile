@@ -49,6 +49,9 @@ CLIENTS_TESTS ?= $(shell sed -n 's/^path = "\(.*\)[.]rs"/--test \1/p' tests/clie
 # The plugins that they run; ours where this is empty.
 CLIENTS_PLUGINS ?=
 
+# Tests wait more than they work.
+export RUST_TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
+
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 MUSL         := $(shell uname -m)-unknown-linux-musl
 ROOT         := $(shell id -u)
