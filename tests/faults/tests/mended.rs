@@ -15,7 +15,7 @@ fn make(only: &str) {
     }
     let options = Options {
         only: only.parse().unwrap(),
-        jobs: 2,
+        jobs: 4,
         ..Options::default()
     };
     let tally = run(&options).unwrap();

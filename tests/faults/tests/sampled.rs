@@ -19,7 +19,7 @@ fn a_sample_of_all_faults_leaves_nothing() {
             only: some.parse().unwrap(),
             sample: Some(1),
             seed: 1,
-            jobs: 2,
+            jobs: 4,
             against: None,
         };
         let tally = run(&options).unwrap();

@@ -11,7 +11,7 @@ fn a_storm_leaves_nothing() {
         return lab::skip(&reason);
     }
     let options = Options {
-        seconds: 20,
+        seconds: 12,
         ..Options::default()
     };
     let tally = run(&options).unwrap();
