@@ -44,7 +44,7 @@ impl Place {
             }
             match make_folders(path, &missing) {
                 // One that failed is removing what it has made.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if is_removed_meanwhile(&error, &missing) => continue,
                 made => made.doing(|| format!("make {}", path.display()))?,
             }
             let Some(place) = Place::open(path)? else {
@@ -139,6 +139,16 @@ fn make_folders(path: &Path, missing: &[&Path]) -> io::Result<()> {
     // Whatever the umask is: not only root looks there.
     let mut missing = missing.iter();
     missing.try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(0o755)))
+}
+
+/// Whether a folder was there or above at one look, and not at the next.
+fn is_removed_meanwhile(error: &io::Error, missing: &[&Path]) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound => true,
+        // Not where something else has the name.
+        io::ErrorKind::AlreadyExists => missing.iter().all(|it| it.is_dir() || !it.exists()),
+        _ => false,
+    }
 }
 
 /// Removes an empty folder that nobody holds.
