@@ -158,6 +158,8 @@ fn the_plugins_are_installed_and_put_back_when_they_are_lost() {
     let agent = Agent::start(&crash.node, &api, &words);
     let plugin = to.join("bridge-lite");
     soon(|| plugin.is_file(), || agent.log());
+    // Runtimes run it by that name.
+    assert!(to.join("loopback").is_file());
     std::fs::remove_file(&plugin).unwrap();
     soon(|| plugin.is_file(), || agent.log());
 }

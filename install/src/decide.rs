@@ -37,6 +37,11 @@ pub enum Step {
     },
 }
 
+/// Whether what is there is another's.
+pub fn is_anothers(seen: &Seen) -> bool {
+    seen.found != Found::Nothing && !seen.is_ours
+}
+
 /// Why a file cannot come to its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {

@@ -20,6 +20,6 @@ mod put;
 mod remove;
 
 pub use error::{Error, Result};
-pub use order::{Content, Item, PLUGINS, configuration, configuration_name, programs};
+pub use order::{Content, Item, PLUGINS, configuration, configuration_name, loopback, programs};
 pub use put::{Done, Put, hand_over, put};
 pub use remove::{Removed, Undone, remove};

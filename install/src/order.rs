@@ -12,6 +12,8 @@ use crate::error::{Doing, Error, Result};
 /// The plugins, by the names that existing conflists use. Their own have `-lite` behind these.
 pub const PLUGINS: [&str; 5] = ["bridge", "portmap", "bandwidth", "loopback", "host-local"];
 
+/// The plugin that runtimes run by themselves.
+const LOOPBACK: &str = "loopback";
 /// The tool beside the plugins.
 const TOOL: &str = "podnet";
 /// What a program's file begins with: an ELF file's magic (elf(5)), a script's (execve(2)).
@@ -30,6 +32,8 @@ pub struct Item {
     pub content: Content,
     /// Permission bits.
     pub mode: u32,
+    /// Another's that is there stays, and this one is not put in its place.
+    pub yields: bool,
 }
 
 /// What is in a file.
@@ -87,6 +91,15 @@ pub fn programs(from: &Path, folder: &Path, standard_names: bool) -> Result<Vec<
     Ok(items)
 }
 
+/// `loopback` of the folder `from` under that name, by which runtimes run it for each pod, whatever conflists say;
+/// where the folder of plugins has another's, that does.
+pub fn loopback(from: &Path, folder: &Path) -> Item {
+    Item {
+        yields: true,
+        ..program(from, &own_name(LOOPBACK), folder, LOOPBACK)
+    }
+}
+
 /// Refuses what the kernel would not run, as a download that has ended at once.
 fn expect_program(file: &Path) -> Result<()> {
     let opened = File::open(file).doing(|| format!("read {}", file.display()))?;
@@ -118,6 +131,7 @@ fn program(from: &Path, source: &str, folder: &Path, name: &str) -> Item {
         name: name.to_owned(),
         content: Content::File(from.join(source)),
         mode: 0o755,
+        yields: false,
     }
 }
 
@@ -140,6 +154,7 @@ pub fn configuration(file: &Path, text: Vec<u8>, folder: &Path) -> Result<Item> 
         name: name.to_owned(),
         content: Content::Bytes(text),
         mode: 0o644,
+        yields: false,
     })
 }
 
@@ -197,6 +212,13 @@ mod tests {
         assert_eq!(all.len(), 11);
         assert_eq!(all[..2], ["bridge-lite", "bridge"]);
         assert_eq!(all[10], "podnet");
+    }
+
+    #[test]
+    fn loopback_has_the_name_that_runtimes_know() {
+        let item = loopback(Path::new("/from"), Path::new("/bin"));
+        assert_eq!((item.name.as_str(), item.yields), ("loopback", true));
+        assert_eq!(item.content, Content::File("/from/loopback-lite".into()));
     }
 
     #[test]

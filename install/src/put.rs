@@ -161,7 +161,11 @@ impl Planned<'_> {
         let sum = sum.doing(|| format!("read {}", item.content))?;
         let seen = place.look(&item.name)?;
         let is_program = item.mode & 0o111 != 0;
-        let step = decide::step(sum, is_program, &seen).map_err(|refusal| match refusal {
+        let step = match item.yields && decide::is_anothers(&seen) {
+            true => Ok(Step::Leave),
+            false => decide::step(sum, is_program, &seen),
+        };
+        let step = step.map_err(|refusal| match refusal {
             Refusal::NoFile => Error::NoFile(path.clone()),
             Refusal::BackupTaken => Error::BackupTaken {
                 path: path.clone(),
@@ -214,6 +218,7 @@ impl Planned<'_> {
             name,
             content,
             mode,
+            ..
         } = self.item;
         let staged = place::stage(folder, name, content, *mode)?;
         match Found::at(&staged)? {

@@ -51,6 +51,7 @@ impl Node {
             name: (*name).to_owned(),
             content: Content::Bytes((*text).into()),
             mode: 0o755,
+            yields: false,
         };
         all.iter().map(item).collect()
     }
@@ -220,6 +221,25 @@ fn what_is_there_again_needs_no_backup() {
     fs::hard_link(&backup, &b).unwrap();
     assert_eq!(node.remove()[0].undone, Undone::Restored);
     node.expect(&[("b", "another's")]);
+}
+
+#[test]
+fn what_yields_is_put_where_nobody_else_has_a_file() {
+    let node = Node::new();
+    let yielding = |text| {
+        let mut items = node.items(&[("a", text)]);
+        items[0].yields = true;
+        put(&items).unwrap()[0].done
+    };
+    assert_eq!(yielding("1"), Done::Created);
+    assert_eq!(yielding("2"), Done::Updated);
+    node.another("a", "another's");
+    assert_eq!(yielding("3"), Done::Unchanged);
+    node.expect(&[("a", "another's")]);
+    std::os::unix::fs::symlink("nowhere", node.bin().join("b")).unwrap();
+    let mut items = node.items(&[("b", "1")]);
+    items[0].yields = true;
+    assert_eq!(put(&items).unwrap()[0].done, Done::Unchanged);
 }
 
 #[test]

@@ -305,7 +305,10 @@ impl Agent<'_> {
             return;
         }
         self.installed = Some(std::time::Instant::now());
-        let put = install::programs(from, to, false).and_then(|items| install::put(&items));
+        let put = install::programs(from, to, false).and_then(|mut items| {
+            items.push(install::loopback(from, to));
+            install::put(&items)
+        });
         match put {
             Ok(all) => {
                 for one in all
