@@ -39,8 +39,8 @@ BUILT        := target/clients
 NEWER        := sid
 # Where a kubelet is kept once it is built.
 KUBELET_DIR  ?= $(BUILT)/kubelet
-# What builds Kubernetes for the agent's test, and where it is kept.
-CLUSTER      := golang-1.19-go rsync jq openssl dpkg-dev
+# What builds Kubernetes for the agent's tests and runs its pods, and where it is kept.
+CLUSTER      := golang-1.19-go rsync jq openssl dpkg-dev containerd runc busybox-static
 CLUSTER_DIR  ?= $(BUILT)/cluster
 # Which of its tests; all where this is empty.
 CLUSTER_TESTS ?=

@@ -48,7 +48,7 @@ fn what_crashed_sandboxes_left_goes_and_only_where_the_list_is_whole() {
     soon(is_counted, || agent.get("/metrics").1);
 }
 
-/// Runs what follows as in a pod: the node's root is mounted in the first folder, and those that are named next, up
+/// Runs what follows as in the manifest's pod: the node's root is mounted in the first folder, and those that are named next, up
 /// to `--`, are the node's alone. So is the socket of the runtime.
 const POD: &str = r#"
 mount --rbind / "$1"
@@ -58,6 +58,19 @@ while [ "$1" != -- ]; do mount -t tmpfs tmpfs "$1"; shift; done
 shift
 exec "$@"
 "#;
+
+/// Those that the manifest gives, as setpriv takes them.
+fn capabilities() -> String {
+    let manifest = include_str!("../deploy/podnet-agent.yaml");
+    let (_, added) = manifest.split_once("            add:\n").unwrap();
+    let (added, _) = added.split_once("volumeMounts").unwrap();
+    let added = added
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
+    added
+        .map(|name| format!(",+{}", name.to_lowercase()))
+        .collect()
+}
 
 /// The command line that does so, for a node's folders.
 fn pod(node: &Node, root: &Path) -> Vec<String> {
@@ -71,10 +84,12 @@ fn pod(node: &Node, root: &Path) -> Vec<String> {
         programs.parent().unwrap(),
     ];
     let words = ["unshare", "--mount", "sh", "-ec", POD, "pod"];
+    let drop = format!("--bounding-set=-all{}", capabilities());
     let places = [root, &socket].into_iter().chain(hidden);
     let places = places.map(|place| place.to_string_lossy().into_owned());
     let words = words.into_iter().map(str::to_owned).chain(places);
-    words.chain(["--".to_owned()]).collect()
+    let then = ["--", "setpriv", &drop].map(str::to_owned);
+    words.chain(then).collect()
 }
 
 #[test]
@@ -86,7 +101,10 @@ fn in_a_pod_it_is_done_in_the_root_of_the_node() {
     crash.add(NETWORK, "ready", "eth0");
     crash.runtime.has(&["ready"]);
     let living = crash.snapshot();
-    crash.add(NETWORK, "leaked", "eth0");
+    for id in ["lost", "leaked"] {
+        crash.add(NETWORK, id, "eth0");
+    }
+    // The other's namespace is still there.
     crash.pods.pop().unwrap().remove().unwrap();
     let rules = crash.snapshot().rules;
     let root = crash.node.folder().join("root");

@@ -31,6 +31,7 @@ mod segment;
 mod site;
 mod state;
 mod tools;
+mod workload;
 mod world;
 
 pub use agent::{

@@ -9,6 +9,7 @@ use std::time::Duration;
 use lab::{Namespace, find_tool};
 use serde_json::{Value, json};
 
+use crate::workload::kubelets;
 use crate::{eventually_within, sh, soon};
 
 /// What Kubernetes 1.20 needs for two families.
@@ -39,7 +40,12 @@ pub struct Plane<'a> {
 
 impl Drop for Plane<'_> {
     fn drop(&mut self) {
-        for name in ["kube-controller-manager", "kube-apiserver", "etcd"] {
+        for name in [
+            "kube-scheduler",
+            "kube-controller-manager",
+            "kube-apiserver",
+            "etcd",
+        ] {
             self.stop(name);
         }
         if std::thread::panicking() {
@@ -84,7 +90,10 @@ impl<'a> Plane<'a> {
         };
         fs::write(
             folder.join("tokens"),
-            "of-admin,admin,1,\"system:masters\"\nof-agent,agent,2\n",
+            format!(
+                "of-admin,admin,1,\"system:masters\"\nof-agent,agent,2\n{}",
+                kubelets()
+            ),
         )
         .unwrap();
         fs::write(folder.join("audit.yaml"), AUDIT).unwrap();
@@ -180,11 +189,10 @@ impl<'a> Plane<'a> {
             "--secure-port=6443",
             "--cert-dir=certs",
             "--token-auth-file=tokens",
-            "--authorization-mode=RBAC",
+            "--authorization-mode=Node,RBAC",
             "--service-account-issuer=https://test",
             "--service-account-key-file=sa.key",
             "--service-account-signing-key-file=sa.key",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--audit-policy-file=audit.yaml",
             "--audit-log-path=audit.log",
         ];
@@ -202,7 +210,7 @@ impl<'a> Plane<'a> {
         soon_or_later(|| self.kubectl(&["get", "--raw", "/readyz"], "").is_some());
     }
 
-    fn kubeconfig(&self, token: &str) -> String {
+    pub(crate) fn kubeconfig(&self, token: &str) -> String {
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{ "name": "c", "cluster": {

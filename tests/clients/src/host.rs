@@ -11,6 +11,34 @@ use tests::Node;
 use crate::machine::Machine;
 use crate::{are_here, plugins};
 
+/// Kills all but the first process and its `cat`, which keeps that one alive; then undoes what runtimes have
+/// mounted, as a start of the machine would.
+const CRASH: &str = r#"
+kill_all() {
+    found=
+    for process in /proc/[0-9]*; do
+        pid=${process#/proc/}
+        read -r _ name state parent _ <"$process/stat" 2>/dev/null || continue
+        case "$pid.$parent.$name.$state" in
+        1.* | $$.* | *.1.'(cat)'.* | *.Z) ;;
+        *) kill -KILL "$pid" 2>/dev/null && found="$found $name" ;;
+        esac
+    done
+}
+for attempt in $(seq 100); do
+    kill_all
+    [ -n "$found" ] || break
+    sleep 0.1
+done
+[ -z "$found" ] || { echo "still there:$found" >&2; exit 1; }
+tac /proc/mounts | while read -r _ place _; do
+    case $place in
+    /run/netns/* | /run/containerd/* | */kubelet/root/*) umount "$place" ;;
+    esac
+done
+rm -rf /run/containerd /run/netns/*
+"#;
+
 /// A node that is a machine to the runtimes on it: it has processes of its own, and its own `/run`,
 /// `/etc/cni`, `/opt/cni` and `/var/lib/cni`. All that runs on it ends with it.
 #[derive(Debug)]
@@ -32,7 +60,15 @@ impl Host {
         if !are_here(programs) {
             return None;
         }
-        let mut node = Node::new(label)?;
+        let node = Node::new(label)?;
+        let outside = node.outside();
+        let host = Host::of(node, outside);
+        plugins::install(&host.node.bin);
+        Some(host)
+    }
+
+    /// A node that is there already, as one of several on a segment, and a host outside. It has no plugins yet.
+    pub fn of(mut node: Node, outside: Namespace) -> Host {
         let folder = node.folder().to_owned();
         let own = [
             ("run", "/run"),
@@ -43,13 +79,22 @@ impl Host {
         node.bin = folder.join("opt/bin");
         node.data = folder.join("var/networks");
         node.cache = folder.join("var");
-        plugins::install(&node.bin);
+        std::fs::create_dir_all(&node.bin).unwrap();
         std::fs::create_dir_all(folder.join("etc/net.d")).unwrap();
-        Some(Host {
-            outside: node.outside(),
+        Host {
+            outside,
             machine: Machine::new(&node.namespace, &folder, &own),
             node,
-        })
+        }
+    }
+
+    /// Kills all that runs there, as a crash of the machine does; pods' namespaces end with it.
+    ///
+    /// # Panics
+    /// Something stays.
+    #[track_caller]
+    pub fn crash(&self) {
+        self.read("sh", &["-c", CRASH]);
     }
 
     /// A folder for what belongs to this test, at the same path on the node.
