@@ -91,8 +91,8 @@ pub fn to_json(known: &[Known], of_all: bool) -> Value {
 /// Finds out which attachments live, has them shown, and removes the others.
 ///
 /// # Errors
-/// The node's root cannot be entered; nothing is known of the network, or its configuration forbids GC; the runtime gave no list; the
-/// plugins' own.
+/// The node's root cannot be entered; nothing is known of the network, or its configuration forbids GC; the
+/// runtime gave no list; the plugins' own.
 pub fn gc(
     asked: &Collect,
     show: impl FnOnce(&[Known]) -> Result<(), Failure>,
