@@ -1,10 +1,13 @@
 //! Nodes of Kubernetes itself, as tests make, change and look at them.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
+use cni::runtime::NetworkList;
 use serde_json::{Value, json};
 
-use crate::{Plane, api_node};
+use crate::{Agent, Node, Pings, Plane, api_node, soon};
 
 /// A Node of a [`crate::Segment`], as a kubelet registers it: without a range.
 pub fn registered(number: u8) -> Value {
@@ -20,6 +23,40 @@ pub fn kubernetes_node(name: &str, ranges: &[&str], addresses: &[&str]) -> Value
         node["spec"] = json!({});
     }
     node
+}
+
+/// Routes in the order in which they are told.
+pub fn routes_to(ranges: &[(&str, &str)]) -> Vec<String> {
+    let mut routes: Vec<_> = ranges
+        .iter()
+        .map(|(range, via)| format!("{range} {via}"))
+        .collect();
+    routes.sort_by_key(|route| {
+        let range = route.split(' ').next().unwrap_or_default();
+        range.parse::<ipnet::IpNet>().unwrap()
+    });
+    routes
+}
+
+/// The conflist that an agent has written for pods of its node. It must know the node's folder of reservations.
+#[track_caller]
+pub fn agents_conflist(node: &Node, agent: &Agent) -> NetworkList {
+    let file = node.configurations().join("10-podnet.conflist");
+    soon(|| file.exists(), || agent.log());
+    NetworkList::parse(fs::read(file).unwrap()).unwrap()
+}
+
+/// A pod on each of two nodes, by the conflists of their agents; they ping each other from here on.
+#[track_caller]
+pub fn pods_that_ping(nodes: &[Node], agents: [&Agent; 2]) -> [Pings; 2] {
+    let mut pods = nodes.iter().zip(agents).map(|(node, agent)| {
+        let pod = node.pod("pod");
+        let list = agents_conflist(node, agent);
+        let added = node.add(&list, &pod, json!({})).unwrap();
+        (pod, added.ips[0].address.addr())
+    });
+    let (first, second) = (pods.next().unwrap(), pods.next().unwrap());
+    [(&first, &second), (&second, &first)].map(|(from, to)| Pings::start(&from.0.namespace, to.1))
 }
 
 impl Plane<'_> {
@@ -62,6 +99,31 @@ impl Plane<'_> {
         let merge = ["--type", "merge"];
         let said = self.kubectl(&[&words[..], &merge].concat(), "");
         assert!(said.is_some(), "{name}: {patch}");
+    }
+
+    /// Keeps what the store holds now; nobody is served meanwhile.
+    pub fn keep_store(&mut self) {
+        self.stop_all();
+        let kept = self.path("kept");
+        let _ = fs::remove_dir_all(&kept);
+        copy_folder(&self.path("store"), &kept);
+        self.start_store();
+        self.start_api();
+    }
+
+    /// Takes the store back to what was kept, as from a backup.
+    pub fn roll_back(&mut self) {
+        self.stop_all();
+        fs::remove_dir_all(self.path("store")).unwrap();
+        copy_folder(&self.path("kept"), &self.path("store"));
+        self.start_store();
+        self.start_api();
+    }
+
+    fn stop_all(&mut self) {
+        for name in ["kube-controller-manager", "kube-apiserver", "etcd"] {
+            self.stop(name);
+        }
     }
 
     /// Deletes a node.
@@ -109,4 +171,9 @@ impl Plane<'_> {
             })
             .collect()
     }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success(), "{}", from.display());
 }
