@@ -139,8 +139,8 @@ fn it_asks_no_more_often_than_it_must() {
     assert_eq!(of("watch=true"), 1, "{requests:#?}");
     assert_eq!(
         of("GET /api/v1/nodes?"),
-        2,
-        "a list and a watch: {requests:#?}"
+        3,
+        "a list, a watch, and its own Node: {requests:#?}"
     );
     assert!(requests.len() < 20, "{requests:#?}");
     // While it fails, ever less often.

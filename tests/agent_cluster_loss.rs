@@ -91,6 +91,9 @@ fn what_the_api_loses_no_pod_does() {
         ("10.200.51.0/24", "192.168.199.241"),
     ];
     pair.expect(&segment, &plane, &before);
+    for name in ["k8sworker0", "k8sworker1"] {
+        soon_or_later(|| plane.condition(name) == Some("False".into()));
+    }
     plane.keep_store();
     plane.delete("old");
     plane.readdress("moves", &["192.168.199.242"]);
@@ -152,7 +155,17 @@ fn silent(segment: &Segment, plane: &mut Plane, pair: &Pair, routes: &[(&str, &s
 
 /// The store is what it was before: what has come since is gone, and what has gone is there again.
 fn rolled_back(segment: &Segment, plane: &mut Plane, pair: &Pair, routes: &[(&str, &str)]) {
+    let each = |line: &str| {
+        for node in &segment.nodes[..2] {
+            sh(&node.namespace, line);
+        }
+    };
+    // They do not see how it begins, so nothing but its answers says that it is another.
+    each("ip route add unreachable 192.168.199.1/32");
     plane.roll_back();
+    let can_watch = ["auth", "can-i", "watch", "nodes", "--as", "agent"];
+    soon_or_later(|| plane.kubectl(&can_watch, "").is_some());
+    each("ip route del unreachable 192.168.199.1/32");
     let old = routes_to(routes);
     let back = || {
         let nodes = segment.nodes[..2].iter();

@@ -271,10 +271,14 @@ fn reply(
         ("GET", "/api/v1/nodes") => {
             let list = {
                 let state = state.lock().unwrap();
+                let asked = query.split_once("fieldSelector=metadata.name%3D");
+                let name = asked.and_then(|(_, name)| name.split('&').next());
+                let nodes = state.nodes.iter();
+                let nodes = nodes.filter(|(key, _)| name.is_none_or(|name| name == *key));
                 json!({
                     "apiVersion": "v1", "kind": "NodeList",
                     "metadata": { "resourceVersion": state.version.to_string() },
-                    "items": state.nodes.values().collect::<Vec<_>>(),
+                    "items": nodes.map(|(_, node)| node).collect::<Vec<_>>(),
                 })
             };
             answer(stream, 200, &list)

@@ -9,7 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub async fn report(
     let api: Api<Node> = Api::all(client);
     let mut backoff = DefaultBackoff::default();
     let mut told = BTreeSet::new();
-    let mut version = 0;
+    let mut age = Age::default();
     loop {
         let changed = timeout(resync, reports.changed()).await;
         if let Ok(Err(_)) = changed {
@@ -68,7 +68,7 @@ pub async fn report(
             let Some(report) = reports.borrow_and_update().clone() else {
                 break;
             };
-            let said = timeout(LIMIT, condition(&api, &own, &report, &mut version)).await;
+            let said = timeout(LIMIT, condition(&api, &own, &report, &mut age)).await;
             match said {
                 Ok(Ok(is_rolled_back)) => {
                     metrics.api_answered();
@@ -83,7 +83,7 @@ pub async fn report(
                 failed => {
                     metrics.api_failed();
                     let why = match failed {
-                        Ok(Err(error)) => error.to_string(),
+                        Ok(Err(why)) => why,
                         _ => format!("no answer within {} s", LIMIT.as_secs()),
                     };
                     let pause = backoff.next().unwrap_or(LIMIT);
@@ -98,25 +98,60 @@ pub async fn report(
     }
 }
 
+/// How old what the API told last was: the version of its whole store, and of the own Node. Neither goes back,
+/// but where the store was rolled back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Age {
+    store: u64,
+    node: u64,
+}
+
+impl Age {
+    fn new(store: Option<&str>, node: Option<&str>) -> Age {
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        Age {
+            store: number(store).unwrap_or_default(),
+            node: number(node).unwrap_or_default(),
+        }
+    }
+
+    fn is_before(self, other: Age) -> bool {
+        self.store < other.store || self.node < other.node
+    }
+}
+
 /// Sets the condition, where it is another; whether the API's store was rolled back.
 async fn condition(
     api: &Api<Node>,
     own: &str,
     report: &Report,
-    version: &mut u64,
-) -> kube::Result<bool> {
-    let node = api.get(own).await?;
-    let seen = node.metadata.resource_version.as_deref();
-    let seen: u64 = seen.and_then(|seen| seen.parse().ok()).unwrap_or_default();
-    let is_rolled_back = seen < *version;
-    *version = seen;
+    age: &mut Age,
+) -> Result<bool, String> {
+    // As a list, which tells the version of the store as well. It is asked of the store itself, and no cache.
+    let asked = ListParams::default().fields(&format!("metadata.name={own}"));
+    let listed = api.list(&asked).await.map_err(|error| error.to_string())?;
+    let store = listed.metadata.resource_version;
+    let node = listed.items.into_iter().next();
+    let version = node.as_ref();
+    let version = version.and_then(|node| node.metadata.resource_version.as_deref());
+    let mut seen = Age::new(store.as_deref(), version);
+    if node.is_none() {
+        // It may have been deleted.
+        seen.node = age.node;
+    }
+    let is_rolled_back = seen.is_before(*age);
+    *age = seen;
+    let Some(node) = node else {
+        let unknown = "the API knows no node of this name";
+        return is_rolled_back.then_some(true).ok_or(unknown.to_owned());
+    };
     let conditions = node.status.and_then(|status| status.conditions);
     let before = conditions.unwrap_or_default();
     let before = before.iter().find(|one| one.type_ == CONDITION);
     if let Some(patch) = patch(report, before, &Timestamp::now().to_string()) {
         let patch = Patch::Strategic(patch);
-        api.patch_status(own, &PatchParams::default(), &patch)
-            .await?;
+        let patched = api.patch_status(own, &PatchParams::default(), &patch).await;
+        patched.map_err(|error| error.to_string())?;
         info!("condition {CONDITION} of node {own} is {}", status(report));
     }
     Ok(is_rolled_back)
@@ -244,6 +279,22 @@ mod tests {
 
     fn before(patch: &Value) -> NodeCondition {
         serde_json::from_value(patch["status"]["conditions"][0].clone()).unwrap()
+    }
+
+    #[test]
+    fn what_is_older_than_before_was_rolled_back() {
+        let before = Age::new(Some("200"), Some("100"));
+        for (store, node, expected) in [
+            ("200", "100", false),
+            ("300", "100", false),
+            ("300", "250", false),
+            // Of a Node that has not changed since the backup the store alone tells.
+            ("150", "100", true),
+            ("300", "90", true),
+        ] {
+            let now = Age::new(Some(store), Some(node));
+            assert_eq!(now.is_before(before), expected, "{now:?}");
+        }
     }
 
     #[test]
