@@ -15,13 +15,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use clients::{CONTAINERD, Host, SERVER, are_here, fetch};
-use lab::{Namespace, Window};
+use lab::{Namespace, Window, read_reservations, rules_by};
 use serde_json::{Value, json};
 use tests::{Plane, Segment, at, binary_folder, eventually_within, soon_or_later};
 
 use worker::Worker;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The agent's network, where no cluster file gives it another name.
+const NETWORK: &str = "k8nd-pod-network";
 const NODES: [&str; 3] = ["k8sworker0", "k8sworker1", "k8sworker2"];
 /// How long a cluster may take for what needs many of its programs. GC alone is done every 3 minutes.
 const LONG: Duration = Duration::from_secs(600);
@@ -145,22 +147,25 @@ fn deploy(plane: &Plane) {
     }
 }
 
+fn reservations(host: &Host) -> Vec<String> {
+    read_reservations(&host.node.data.join(NETWORK)).unwrap()
+}
+
 /// That a node which crashes and comes back finds removed what its pod has left, and that this is there before.
 #[track_caller]
 fn crash_and_return(worker: &mut Worker, image: &Path) {
     let leaked = worker.web_sandbox();
     let host = worker.host;
-    let has_leaks = || {
-        let all = host.snapshot("k8nd-pod-network");
-        let is_named = |list: &[String]| list.iter().any(|line| line.contains(&leaked));
-        (is_named(&all.reservations), is_named(&all.rules))
+    let leaks = || {
+        let of_rules = rules_by(&host.node.namespace, "iptables-save").unwrap();
+        [reservations(host), of_rules].map(|list| list.iter().any(|line| line.contains(&leaked)))
     };
     worker.crash();
-    assert_eq!(has_leaks(), (true, true));
+    assert_eq!(leaks(), [true, true]);
     worker.restart(image);
-    in_the_end(|| match has_leaks() {
-        (false, false) => Ok(()),
-        left => Err(format!("{left:?}")),
+    in_the_end(|| match leaks() {
+        [false, false] => Ok(()),
+        left => Err(format!("reservation, rules: {left:?}")),
     });
 }
 
@@ -203,6 +208,27 @@ fn the_agent_makes_the_network_of_a_cluster() {
     crash_and_return(&mut workers[1], &image);
     rolled_out(&plane, "default", "web");
     expect_all_reached(&mut workers, &segment.other);
+    expect_all_removed(&plane, &hosts);
+}
+
+/// That the end of the application leaves nothing on the nodes, where the agent's pods still see all that was mounted.
+#[track_caller]
+fn expect_all_removed(plane: &Plane, hosts: &[Host]) {
+    plane.kubectl(&["delete", "daemonset", "web"], "").unwrap();
+    for host in hosts {
+        in_the_end(|| {
+            let (namespaces, reservations) = (host.namespaces(), reservations(host));
+            match namespaces.is_empty() && reservations.is_empty() {
+                true => Ok(()),
+                false => Err(format!("{namespaces:?} {reservations:?}")),
+            }
+        });
+        let rules = rules_by(&host.node.namespace, "iptables-save").unwrap();
+        assert!(
+            !rules.iter().any(|rule| rule.contains(NETWORK)),
+            "{rules:?}"
+        );
+    }
 }
 
 /// That no more passes than the annotations say. The burst is a second's worth at so low a rate.
