@@ -171,6 +171,15 @@ impl<'a> Agent<'a> {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// The most memory that it ever had, in MB, and the processor time that it took, in seconds.
+    pub fn usage(&self) -> (f64, f64) {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(path).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<f64>().ok());
+        (peak.unwrap() * 1024.0 / 1e6, processor(&self.child))
+    }
+
     /// What it has said.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
@@ -209,6 +218,16 @@ impl<'a> Agent<'a> {
             .and_then(|status| status.parse().ok());
         (status.unwrap_or_default(), body.to_owned())
     }
+}
+
+/// The processor time that a process has taken, in seconds.
+pub fn processor(child: &Child) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    // utime and stime, in hundredths of a second.
+    let ticks = fields.split(' ').skip(11).take(2);
+    let ticks = ticks.filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
 }
 
 /// Waits until something is so; else says what it found last.

@@ -160,7 +160,11 @@ impl Plane<'_> {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         entries
-            .filter(|entry| entry["stage"] == "ResponseComplete" || entry["verb"] == "watch")
+            .filter(|entry| {
+                // What goes on is written down twice.
+                let is_watch = entry["verb"] == "watch";
+                (entry["stage"] == "ResponseStarted") == is_watch
+            })
             .map(|entry| {
                 let status = entry["responseStatus"]["code"].as_u64();
                 (

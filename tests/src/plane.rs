@@ -9,6 +9,7 @@ use std::time::Duration;
 use lab::{Namespace, find_tool};
 use serde_json::{Value, json};
 
+use crate::agent::processor;
 use crate::workload::kubelets;
 use crate::{eventually_within, sh, soon};
 
@@ -140,6 +141,12 @@ impl<'a> Plane<'a> {
             let _ = child.wait();
         }
         self.children.retain(|(of, _)| *of != name);
+    }
+
+    /// The processor time that one of its programs has taken, in seconds.
+    pub fn processor(&self, name: &str) -> f64 {
+        let children = self.children.iter().filter(|(of, _)| *of == name);
+        children.map(|(_, child)| processor(child)).sum()
     }
 
     /// Starts etcd, on the data that it has.
