@@ -85,6 +85,12 @@ impl Pattern {
     }
 }
 
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("/"))
+    }
+}
+
 impl std::str::FromStr for Pattern {
     type Err = std::convert::Infallible;
 

@@ -104,6 +104,14 @@ const MEMORY: [c_long; 5] = [
 ];
 
 impl Fault {
+    /// The names of all kinds there are.
+    pub fn names() -> Vec<String> {
+        let errors = ERRORS.into_iter().map(Fault::Fail);
+        let all = std::iter::once(Fault::Kill).chain(errors);
+        let all = all.chain([Fault::Refuse, Fault::Interrupt]);
+        all.map(|fault| fault.to_string()).collect()
+    }
+
     /// All that can happen to a call of that number.
     pub fn all_of(number: u64) -> Vec<Fault> {
         let number = c_long::try_from(number).unwrap_or(-1);

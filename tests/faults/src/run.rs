@@ -1,16 +1,20 @@
 //! All cases, one after the other.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ::tests::Backend;
 use fastrand::Rng;
-use tests::Backend;
 
 use crate::trial::{Outcome, record, trial};
 use crate::{After, Case, Error, Fault, Kind, Machine, Options, Setting, Tally, Verb};
 
+/// Those of the chain that are failed.
+const PLUGINS: [&str; 3] = ["bridge", "portmap", "bandwidth"];
 /// A case that takes longer is told of.
 const SLOW: Duration = Duration::from_secs(10);
 
@@ -23,8 +27,10 @@ pub fn run(options: &Options) -> Result<Tally, Error> {
     let run = Run {
         options,
         began: Instant::now(),
+        wanted: AtomicUsize::new(0),
         tally: Mutex::default(),
     };
+    let mut is_possible = !Setting::all().any(|setting| options.only.allows(&[&setting]));
     for setting in Setting::all().filter(|setting| options.only.allows(&[setting])) {
         if options.against.is_some() && setting.backend == Backend::Nftables {
             run.say(&format!(
@@ -34,8 +40,13 @@ pub fn run(options: &Options) -> Result<Tally, Error> {
         }
         let machines = (0..options.jobs.max(1)).map(|_| run.machine(setting));
         if let Some(machines) = machines.collect::<Result<Option<Vec<_>>, _>>()? {
+            is_possible = true;
             run.on(setting, machines)?;
         }
+    }
+    // Where no machine could be made that is said already.
+    if is_possible && run.wanted.into_inner() == 0 {
+        return Err(nobody(options).into());
     }
     Ok(run
         .tally
@@ -43,9 +54,38 @@ pub fn run(options: &Options) -> Result<Tally, Error> {
         .unwrap_or_else(PoisonError::into_inner))
 }
 
+/// That no case has the name which is asked for, and what the parts of names are.
+fn nobody(options: &Options) -> String {
+    let list = |all: &[&dyn Display]| {
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        all.join(", ")
+    };
+    let settings: Vec<Setting> = Setting::all().collect();
+    let settings: Vec<&dyn Display> = settings.iter().map(|one| one as _).collect();
+    let verbs = Verb::ALL.each_ref().map(|verb| verb as &dyn Display);
+    let plugins = PLUGINS.each_ref().map(|plugin| plugin as &dyn Display);
+    let afters = Verb::Add.afters(Kind::Kill).iter();
+    let afters: Vec<&dyn Display> = afters.map(|after| after as _).collect();
+    let faults = Fault::names();
+    let faults: Vec<&dyn Display> = faults.iter().map(|fault| fault as _).collect();
+    format!(
+        "--only {}: no case has a name that begins so. The parts of names are\n  SETTING  {}\n  VERB     \
+         {}\n  PLUGIN   {}\n  FAULT    {}\n  AFTER    {}\nand PROCESS.CALL.NTH, as a finding tells it; not each \
+         goes with each",
+        options.only,
+        list(&settings),
+        list(&verbs),
+        list(&plugins),
+        list(&faults),
+        list(&afters),
+    )
+}
+
 struct Run<'a> {
     options: &'a Options,
     began: Instant,
+    /// How many cases have the name that is asked for.
+    wanted: AtomicUsize,
     tally: Mutex<Tally>,
 }
 
@@ -56,7 +96,7 @@ impl Run<'_> {
 
     fn on(&self, setting: Setting, mut machines: Vec<Machine>) -> Result<(), Error> {
         for verb in Verb::ALL {
-            for plugin in ["bridge", "portmap", "bandwidth"] {
+            for plugin in PLUGINS {
                 if !self.options.only.allows(&[&setting, &verb, &plugin]) {
                     continue;
                 }
@@ -113,6 +153,7 @@ impl Run<'_> {
                     }));
                 }
                 all.retain(|case| self.is_wanted(case));
+                self.wanted.fetch_add(all.len(), Ordering::Relaxed);
                 if let Some(sample) = self.options.sample {
                     random.shuffle(&mut all);
                     all.truncate(sample);
@@ -167,5 +208,29 @@ impl Run<'_> {
         let seconds = self.began.elapsed().as_secs();
         // Who does not listen misses nothing of the table.
         let _ = writeln!(std::io::stderr(), "{seconds:>5}s  {what}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_nothing_has_is_an_error_that_names_what_there_is() {
+        let options = Options::parse_from(["faults", "--only", "nft-duel/ADD"]);
+        let refused = run(&options).unwrap_err().to_string();
+        for words in [
+            "--only nft-duel/ADD:",
+            "nft-dual, ",
+            "ADD, DEL, GC",
+            "bridge, portmap, bandwidth",
+            "kill, ENOSPC, EIO",
+            "netlink-busy, dump-interrupted",
+            "del, lost, gone, gc, again",
+        ] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
     }
 }

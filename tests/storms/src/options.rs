@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::Error;
+
 /// Adds, checks and deletes attachments in random order by many workers, kills plugins and takes
 /// namespaces away meanwhile, and looks after each step and in the end what is there.
 ///
@@ -39,6 +41,21 @@ pub struct Options {
     pub quiet: bool,
 }
 
+impl Options {
+    /// Whether what is asked for is there.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let attachments = usize::from(self.attachments);
+        match self.only {
+            Some(only) if only >= attachments => Err(format!(
+                "--only {only}: no attachment has that number; there are 0 to {}",
+                attachments.saturating_sub(1)
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options::parse_from(["storms"])
@@ -55,5 +72,13 @@ mod tests {
     fn the_command_line_holds() {
         Options::command().debug_assert();
         assert_eq!(Options::default().attachments, 200);
+    }
+
+    #[test]
+    fn an_attachment_that_is_not_there() {
+        let check = |only: &str| Options::parse_from(["storms", "--only", only]).check();
+        assert!(check("199").is_ok() && Options::default().check().is_ok());
+        let refused = check("200").unwrap_err().to_string();
+        assert!(refused.ends_with("there are 0 to 199"), "{refused}");
     }
 }

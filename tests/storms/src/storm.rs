@@ -22,6 +22,7 @@ use crate::{Error, Flaw, Ground, Layout, Options, Plan, Step, Tally, lock};
 /// # Errors
 /// Something could not be tried.
 pub fn run(options: &Options) -> Result<Tally, Error> {
+    options.check()?;
     // What a killed plugin has started is waited for.
     prctl::set_child_subreaper(true)?;
     let Some(ground) = Ground::new(options)? else {
