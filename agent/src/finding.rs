@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+/// How long a node's name is at most, as for Kubernetes.
+const MOST_OF_NAME: usize = 253;
+/// How long a message is at most: more no event takes.
+const MOST_OF_MESSAGE: usize = 1000;
+
 /// What is wrong with a node, or is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
@@ -44,6 +49,8 @@ macro_rules! reasons {
 reasons! {
     /// The API knows no node of this one's name.
     NodeUnknown,
+    /// A name is none that a node can have.
+    BadName,
     /// A node has no pod range yet.
     NoPodRange,
     /// A pod range cannot be used.
@@ -52,6 +59,8 @@ reasons! {
     PodRangeOverlaps,
     /// A pod range holds addresses of nodes.
     PodRangeHoldsNodes,
+    /// A pod range holds an address that this node needs.
+    PodRangeCutsOff,
     /// A node's pod range is not the one that its pods have addresses of.
     PodRangeChanged,
     /// A node has no address of the family of its pod range.
@@ -88,9 +97,38 @@ impl Finding {
     /// What is wrong with a node.
     pub fn new(node: &str, reason: Reason, message: impl Into<String>) -> Finding {
         Finding {
-            node: node.to_owned(),
+            node: printable(node, MOST_OF_NAME),
             reason,
-            message: message.into(),
+            message: printable(&message.into(), MOST_OF_MESSAGE),
         }
+    }
+}
+
+/// Who may write Nodes may write to whoever reads of them, but no lines of their own and no books.
+fn printable(text: &str, most: usize) -> String {
+    let mut all = text.chars();
+    let mut printable: String = all
+        .by_ref()
+        .take(most)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if all.next().is_some() {
+        printable.push('…');
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_have_written_is_one_line_and_no_book() {
+        let long = "x".repeat(10 << 20);
+        let finding = Finding::new(&long, Reason::BadName, format!("a\n\u{1b}[2J{long}"));
+        let text = finding.to_string();
+        assert!(text.len() < 2000 && !text.contains(char::is_control));
+        let usual = Finding::new("node-1", Reason::NoPodRange, "no range");
+        assert_eq!(usual.to_string(), "node-1: NoPodRange: no range");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use net::Netlink;
@@ -13,6 +14,7 @@ use plan::conflist::Types;
 use plan::kubernetes::Told;
 
 use crate::conflist::{Conflist, Step, Wanted};
+use crate::peers::Here;
 use crate::{Finding, Peers, Reason};
 
 /// What does not change while the agent runs.
@@ -33,6 +35,8 @@ pub struct Settings {
     pub file: PathBuf,
     /// Where configurations and plugins are.
     pub places: Places,
+    /// The API's own addresses, as far as they are known: no route to pods takes them in.
+    pub api: Vec<IpAddr>,
 }
 
 /// What is on the node, as far as it matters here.
@@ -101,7 +105,14 @@ impl Outlook {
             .iter()
             .map(|pods| pods.range)
             .collect();
-        let peers = Peers::new(told, own, &pods, &seen.node);
+        let here = Here {
+            own,
+            pods: &pods,
+            node: &seen.node,
+            bridge: &settings.cluster.bridge,
+            api: &settings.api,
+        };
+        let peers = Peers::new(told, &here);
         let mut findings = peers.findings;
         // Else a foreign route is told by what is planned alone.
         let all = peers.given.iter().copied();
@@ -183,6 +194,7 @@ impl Outlook {
                 | Reason::BadPodRange
                 | Reason::PodRangeOverlaps
                 | Reason::PodRangeHoldsNodes
+                | Reason::PodRangeCutsOff
                 | Reason::PodRangeChanged => !is_there,
                 _ => false,
             };
@@ -265,7 +277,7 @@ impl Outlook {
 
 /// The smallest MTU of the links by which other nodes are reached, else of the link with this node's
 /// own address, in bytes.
-fn mtu(node: &Node, lines: &[Line], change: &Change, own: &[std::net::IpAddr]) -> Option<u32> {
+fn mtu(node: &Node, lines: &[Line], change: &Change, own: &[IpAddr]) -> Option<u32> {
     let found = lines.iter().filter(|line| line.mark == Mark::Planned);
     let found = found.filter_map(|line| Some(line.found.as_ref()?.route.index));
     let added = change.add.iter().map(|addition| addition.route.index);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use node::routes::PROTOCOL;
 use node::{Node, Peer, Planned};
 use plan::kubernetes::Told;
 use plan::{natural, range};
@@ -26,6 +27,14 @@ pub struct Peers {
     pub planned: Vec<Planned>,
     /// What is wrong.
     pub findings: Vec<Finding>,
+}
+
+/// How many ranges or addresses of a node are looked at: it can have two.
+const MOST: usize = 16;
+
+/// Family and number.
+fn key_of(address: IpAddr) -> (bool, u128) {
+    (address.is_ipv4(), range::number(address))
 }
 
 /// One node, as far as what is told of it can be used.
@@ -68,29 +77,57 @@ impl<'a> Taken<'a> {
     }
 }
 
+/// Where what is told is looked at.
+#[derive(Debug)]
+pub struct Here<'a> {
+    /// This node's name.
+    pub own: &'a str,
+    /// The ranges of all pods, where they are known.
+    pub pods: &'a [IpNet],
+    /// What is on this node.
+    pub node: &'a Node,
+    /// The name of its bridge.
+    pub bridge: &'a str,
+    /// The API's own addresses.
+    pub api: &'a [IpAddr],
+}
+
 /// What all nodes are looked at with.
 struct Sorting<'a> {
-    own: &'a str,
-    pods: &'a [IpNet],
-    node: &'a Node,
-    /// The addresses of all nodes, by family and number.
-    of_nodes: BTreeMap<(bool, u128), &'a str>,
+    here: &'a Here<'a>,
+    /// The addresses of all nodes, by family and number: whose, and how many nodes are older.
+    of_nodes: BTreeMap<(bool, u128), (&'a str, usize)>,
     taken: Taken<'a>,
+    needed: Vec<Needed>,
     findings: Vec<Finding>,
 }
 
+/// An address without which this node is cut off.
+struct Needed {
+    address: IpAddr,
+    what: &'static str,
+    /// Where packets go by it, where it is a router's.
+    leads_to: Option<IpNet>,
+    /// Whether it is this machine's own.
+    is_own: bool,
+}
+
 impl Peers {
-    /// Sorts out what is told. `own` is this node's name, `pods` the ranges of all pods where they
-    /// are known, `node` what is on it.
+    /// Sorts out what is told.
     ///
     /// Of nodes whose ranges overlap the one that was there first keeps its route, so that neither
     /// flaps and no newcomer takes traffic away; the other has none, and both are named. Where that is
     /// this node, it has no usable range. Nothing leads to what overlaps its own ranges in any case.
-    pub fn new(told: &[Told], own: &str, pods: &[IpNet], node: &Node) -> Peers {
+    pub fn new(told: &[Told], here: &Here) -> Peers {
+        let own = here.own;
         let mut findings = Vec::new();
-        let mut all: Vec<Candidate> = told
+        let named: Vec<&Told> = told
             .iter()
-            .map(|told| candidate(told, &mut findings))
+            .filter(|told| is_named(told, &mut findings))
+            .collect();
+        let mut all: Vec<Candidate> = named
+            .into_iter()
+            .map(|told| candidate(told, here.pods, &mut findings))
             .collect();
         all.sort_by(|a, b| {
             let (a, b) = (a.told, b.told);
@@ -99,17 +136,16 @@ impl Peers {
                 .then_with(|| natural(&a.name, &b.name))
         });
         let mut sorting = Sorting {
-            own,
-            pods,
-            node,
+            here,
             of_nodes: BTreeMap::new(),
             taken: Taken::default(),
+            needed: here.needed(),
             findings,
         };
         sorting.note_addresses(&all);
         let mut peers = Peers::default();
-        for one in &all {
-            let ranges = sorting.usable(one);
+        for (rank, one) in all.iter().enumerate() {
+            let ranges = sorting.usable(one, rank);
             if one.told.name == own {
                 peers.own = ranges;
                 peers.given.clone_from(&one.ranges);
@@ -147,11 +183,31 @@ impl Peers {
     }
 }
 
-/// What of a node can be read.
-fn candidate<'a>(told: &'a Told, findings: &mut Vec<Finding>) -> Candidate<'a> {
+/// The API takes no other names; whatever tells of one is no API.
+fn is_named(told: &Told, findings: &mut Vec<Finding>) -> bool {
+    let wrong = plan::check_node(&told.name).err();
+    let wrong = wrong.map(|reason| Finding::new(&told.name, Reason::BadName, reason));
+    let is_named = wrong.is_none();
+    findings.extend(wrong);
+    is_named
+}
+
+/// What of a node can be read, of as much as one can have.
+fn candidate<'a>(told: &'a Told, pods: &[IpNet], findings: &mut Vec<Finding>) -> Candidate<'a> {
     let name = &told.name;
     let mut ranges: Vec<IpNet> = Vec::new();
-    for text in &told.ranges {
+    let more = |what: &str, count: usize| {
+        format!("node {name} has {count} {what}: only the first {MOST} are looked at")
+    };
+    if told.ranges.len() > MOST {
+        let message = more("ranges in spec.podCIDRs", told.ranges.len());
+        findings.push(Finding::new(name, Reason::BadPodRange, message));
+    }
+    if told.addresses.len() > MOST {
+        let message = more("InternalIPs", told.addresses.len());
+        findings.push(Finding::new(name, Reason::BadAddress, message));
+    }
+    for text in told.ranges.iter().take(MOST) {
         let read = range::parse(text).and_then(|range| fit(range, &ranges).map(|()| range));
         match read {
             Ok(range) => ranges.push(range),
@@ -171,11 +227,13 @@ fn candidate<'a>(told: &'a Told, findings: &mut Vec<Finding>) -> Candidate<'a> {
         findings.push(Finding::new(name, Reason::NoPodRange, message));
     }
     let mut addresses: Vec<IpAddr> = Vec::new();
-    for text in &told.addresses {
+    for text in told.addresses.iter().take(MOST) {
         let wrong = match text.parse::<IpAddr>() {
             Err(_) => Some("no address"),
             Ok(address) => {
+                let is_pods = pods.iter().any(|pods| pods.contains(&address));
                 let wrong = range::no_next_hop(address);
+                let wrong = wrong.or_else(|| is_pods.then_some("in the ranges of all pods"));
                 let mut before = addresses.iter();
                 // Of a family the first counts, as for Kubernetes.
                 if wrong.is_none() && before.all(|other| other.is_ipv4() != address.is_ipv4()) {
@@ -215,6 +273,59 @@ fn fit(range: IpNet, others: &[IpNet]) -> Result<(), String> {
     }
 }
 
+impl Here<'_> {
+    /// The bridge's own network is of pods, and of nobody else.
+    fn is_bridge(&self, index: u32) -> bool {
+        let bridge = self.node.link(self.bridge);
+        bridge.is_some_and(|bridge| bridge.index == index)
+    }
+
+    /// Whether an address is this machine's or in a network that it is in.
+    fn is_beside(&self, address: IpAddr) -> bool {
+        let link = self.node.on_link(address);
+        self.node.has(address) || link.is_some_and(|index| !self.is_bridge(index))
+    }
+
+    /// What this node needs beside other nodes.
+    fn needed(&self) -> Vec<Needed> {
+        let api = self.api.iter().map(|address| Needed {
+            address: *address,
+            what: "the API's address",
+            leads_to: None,
+            is_own: false,
+        });
+        let routes = self.node.main_routes();
+        let routes =
+            routes.filter(|entry| entry.protocol != PROTOCOL && !self.is_bridge(entry.route.index));
+        let routers = routes.filter_map(|entry| {
+            Some(Needed {
+                address: entry.route.gateway?,
+                what: "a router's address",
+                leads_to: Some(entry.route.dst),
+                is_own: false,
+            })
+        });
+        let own = self.node.addresses.iter();
+        let own = own.filter(|(index, _)| !self.is_bridge(*index));
+        let own = own.map(|(_, address)| Needed {
+            address: address.net.addr(),
+            what: "an address of this machine",
+            leads_to: None,
+            is_own: true,
+        });
+        api.chain(routers).chain(own).collect()
+    }
+}
+
+impl Needed {
+    /// Whether a range takes it in. A router to the range itself is another's route to the same pods; and of the
+    /// own range a former network may have left an address on a link.
+    fn is_in(&self, range: IpNet, is_of_own: bool) -> bool {
+        let is_to_it = self.leads_to.is_some_and(|dst| range.contains(&dst));
+        range.contains(&self.address) && !is_to_it && !(self.is_own && is_of_own)
+    }
+}
+
 impl<'a> Sorting<'a> {
     fn found(&mut self, node: &str, reason: Reason, message: String) {
         self.findings.push(Finding::new(node, reason, message));
@@ -222,10 +333,10 @@ impl<'a> Sorting<'a> {
 
     fn note_addresses(&mut self, all: &[Candidate<'a>]) {
         let mut shared = BTreeSet::new();
-        for one in all {
+        for (rank, one) in all.iter().enumerate() {
             for address in &one.addresses {
-                let key = (address.is_ipv4(), range::number(*address));
-                let before = self.of_nodes.entry(key).or_insert(&one.told.name);
+                let key = key_of(*address);
+                let (before, _) = self.of_nodes.entry(key).or_insert((&one.told.name, rank));
                 if *before != one.told.name {
                     shared.insert((*before, one.told.name.as_str(), *address));
                 }
@@ -242,11 +353,12 @@ impl<'a> Sorting<'a> {
     }
 
     /// The ranges of a node that nothing speaks against; they are then taken.
-    fn usable(&mut self, one: &Candidate<'a>) -> Vec<IpNet> {
+    fn usable(&mut self, one: &Candidate<'a>, rank: usize) -> Vec<IpNet> {
         let mut usable = Vec::new();
         for range in &one.ranges {
             if self.is_outside(one, *range)
-                || self.holds_nodes(one, *range)
+                || self.holds_nodes(one, rank, *range)
+                || self.cuts_off(one, *range)
                 || self.overlaps(one, *range)
             {
                 continue;
@@ -260,8 +372,8 @@ impl<'a> Sorting<'a> {
     fn is_outside(&mut self, one: &Candidate, range: IpNet) -> bool {
         let name = &one.told.name;
         let is_within = |pods: &IpNet| pods.contains(&range);
-        if !self.pods.is_empty() && !self.pods.iter().any(is_within) {
-            let pods: Vec<_> = self.pods.iter().map(ToString::to_string).collect();
+        if !self.here.pods.is_empty() && !self.here.pods.iter().any(is_within) {
+            let pods: Vec<_> = self.here.pods.iter().map(ToString::to_string).collect();
             let message = format!(
                 "{range} of node {name} is outside of the ranges of all pods, {}: no route leads to it",
                 pods.join(", ")
@@ -270,7 +382,7 @@ impl<'a> Sorting<'a> {
             return true;
         }
         let longest = range.max_prefix_len().saturating_sub(2);
-        if *name == self.own && range.prefix_len() > longest {
+        if *name == self.here.own && range.prefix_len() > longest {
             let message =
                 format!("{range} has no address for a pod: the prefix is at most {longest}");
             self.found(name, Reason::BadPodRange, message);
@@ -279,23 +391,55 @@ impl<'a> Sorting<'a> {
         false
     }
 
-    /// A route to such a range would lead astray what nodes say to each other.
-    fn holds_nodes(&mut self, one: &Candidate, range: IpNet) -> bool {
+    /// A route to such a range would lead astray what nodes say to each other. But no newcomer takes an older
+    /// node's route away by an address that nobody here can reach without it.
+    fn holds_nodes(&mut self, one: &Candidate, rank: usize, range: IpNet) -> bool {
         let (first, last) = range::bounds(range);
         let ipv4 = range.addr().is_ipv4();
-        let mut inside = self.of_nodes.range((ipv4, first)..=(ipv4, last));
         let name = &one.told.name;
-        let Some((whose, address)) = inside
-            .next()
-            .map(|((_, number), whose)| (*whose, range::nth(range, number.saturating_sub(first))))
-        else {
+        let inside: Vec<_> = self
+            .of_nodes
+            .range((ipv4, first)..=(ipv4, last))
+            .map(|((_, number), (whose, since))| {
+                let address = range::nth(range, number.saturating_sub(first));
+                (address, *whose, *since)
+            })
+            .collect();
+        let counts = |(address, _, since): &&(IpAddr, &str, usize)| {
+            *since <= rank || self.here.is_beside(*address)
+        };
+        if let Some((address, whose, _)) = inside.iter().find(counts) {
+            let message = format!(
+                "{range} of node {name} holds {address}, the address of node {whose}: no route leads to \
+                 it; a Node's range cannot be changed, it must be deleted and registered again"
+            );
+            self.found(name, Reason::PodRangeHoldsNodes, message);
+            return true;
+        }
+        for (address, whose, _) in inside {
+            let message = format!(
+                "InternalIP {address} of node {whose} is in {range}, the pod range of the older node \
+                 {name}, which keeps its route"
+            );
+            self.found(whose, Reason::BadAddress, message);
+        }
+        false
+    }
+
+    /// Nor does one lead to what this node itself needs.
+    fn cuts_off(&mut self, one: &Candidate, range: IpNet) -> bool {
+        let name = &one.told.name;
+        let is_of_own = *name == self.here.own;
+        let mut needed = self.needed.iter();
+        let Some(needed) = needed.find(|needed| needed.is_in(range, is_of_own)) else {
             return false;
         };
+        let Needed { address, what, .. } = needed;
         let message = format!(
-            "{range} of node {name} holds {address}, the address of node {whose}: no route leads to \
-             it; a Node's range cannot be changed, it must be deleted and registered again"
+            "{range} of node {name} holds {address}, {what}: it is not used, since it would cut this node \
+             off; give the ranges of all pods (--pod-cidr), and delete the Node"
         );
-        self.found(name, Reason::PodRangeHoldsNodes, message);
+        self.found(name, Reason::PodRangeCutsOff, message);
         true
     }
 
@@ -324,11 +468,11 @@ impl<'a> Sorting<'a> {
             self.found(name, Reason::NoAddress, message);
             return None;
         };
-        if self.node.has(via) {
+        if self.here.node.has(via) {
             let message = format!(
                 "InternalIP {via} of node {name} is an address of this machine, {}: no route leads to \
                  its pods {range}",
-                self.own
+                self.here.own
             );
             self.found(name, Reason::AddressIsOurs, message);
             return None;

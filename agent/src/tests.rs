@@ -1,5 +1,7 @@
 //! What is told, what is there, and what follows.
 
+mod hostile;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -115,6 +117,7 @@ fn settings() -> Settings {
         device: None,
         types: Types::Lite,
         data: None,
+        api: Vec::new(),
         file: FILE.into(),
         places: Places {
             conf: "/conf".into(),

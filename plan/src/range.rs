@@ -147,6 +147,7 @@ pub fn special() -> impl Iterator<Item = (IpNet, &'static str)> {
     ];
     let v6 = [
         ([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
+        ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "IPv4-mapped"),
         ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link-local"),
         ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast"),
     ];
@@ -270,7 +271,8 @@ mod tests {
         let special: Vec<_> = special()
             .map(|(range, what)| format!("{range} {what}"))
             .collect();
-        assert_eq!(special.len(), 7);
-        assert_eq!(special[5], "fe80::/10 link-local");
+        assert_eq!(special.len(), 8);
+        assert_eq!(special[5], "::ffff:0.0.0.0/96 IPv4-mapped");
+        assert_eq!(special[6], "fe80::/10 link-local");
     }
 }

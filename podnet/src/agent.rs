@@ -274,6 +274,7 @@ impl Asked {
             device: self.device.clone(),
             types: self.types.into(),
             places: folders,
+            api: Vec::new(),
             cluster,
         })
     }

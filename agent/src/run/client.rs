@@ -1,5 +1,6 @@
 //! How the API is spoken with.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,11 +26,12 @@ const PROBES_APART: Duration = Duration::from_secs(5);
 /// So many without an answer, and it is lost.
 const PROBES: u32 = 3;
 
-/// Who speaks with the API that a kubeconfig names; else the pod's service account does, or `KUBECONFIG`.
+/// Who speaks with the API that a kubeconfig names, and the API's address where that is no name; else the pod's
+/// service account says where it is, or `KUBECONFIG`.
 ///
 /// # Errors
 /// Nothing says where the API is.
-pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+pub async fn client(kubeconfig: Option<&Path>) -> Result<(Client, Option<IpAddr>), Error> {
     let wrong = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
     let config = match kubeconfig {
         Some(file) => {
@@ -40,7 +42,10 @@ pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         None => Config::infer().await.map_err(|error| wrong(&error))?,
     };
-    make(config).map_err(|error| wrong(&error))
+    let host = config.cluster_url.host().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse().ok();
+    let client = make(config).map_err(|error| wrong(&error))?;
+    Ok((client, address))
 }
 
 /// As the library makes it, with other limits. What failed is tried again by who asked, where it is counted

@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
 /// It does not tell.
 pub fn list(kubeconfig: Option<&Path>) -> Result<Vec<Told>, Error> {
     runtime()?.block_on(async {
-        let client = client(kubeconfig).await?;
+        let (client, _) = client(kubeconfig).await?;
         let listed = watch::list(&client);
         let limit = tokio::time::timeout(LIST_LIMIT, listed).await;
         let listed = limit.map_err(|error| Error::Api(error.to_string()))?;
@@ -109,7 +109,10 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 async fn go(options: &Options) -> Result<(), Error> {
-    let client = client(options.kubeconfig.as_deref()).await?;
+    let (client, api) = client(options.kubeconfig.as_deref()).await?;
+    let mut options = options.clone();
+    options.settings.api.extend(api);
+    let options = &options;
     let own = &options.settings.own;
     let metrics = Arc::new(Metrics::default());
     let (changed, relist) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
