@@ -121,6 +121,34 @@ impl Netlink {
         })
     }
 
+    /// Waits, by the kernel's events, until what is sent to these IPv6 addresses of a link is taken in; whether
+    /// it is before `deadline`.
+    ///
+    /// An address is there before it is in use, also without duplicate detection: the kernel puts off the
+    /// work that has it answer to those who ask for it (`addrconf_dad_start` of net/ipv6/addrconf.c), which
+    /// ends with its local route. Who asked before asks again after a second.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait_in_use(
+        &self,
+        index: u32,
+        addresses: &[Ipv6Addr],
+        deadline: Duration,
+    ) -> Result<bool> {
+        let concerns =
+            |event: &RouteNetlinkMessage| matches!(event, RouteNetlinkMessage::NewRoute(_));
+        let done = self.wait(MulticastGroup::Ipv6Route, deadline, concerns, || {
+            for address in addresses {
+                if !self.is_local(index, (*address).into())? {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })?;
+        Ok(done.is_some())
+    }
+
     /// For a message: the link's name, or its index where it has vanished.
     fn name_of(&self, index: u32) -> String {
         let link = self.link_by_index(index).ok().flatten();

@@ -115,16 +115,31 @@ impl Netlink {
     /// # Errors
     /// The kernel's; that there is no way (unreachable) is `None`.
     pub fn route_to(&self, destination: IpAddr) -> Result<Option<u32>> {
+        Ok(self.way_to(destination, None)?.as_ref().and_then(way))
+    }
+
+    /// Whether a link takes in what is sent to an address. Equivalent to a look for `local` in what
+    /// `ip route get ADDRESS oif INDEX` says.
+    pub(crate) fn is_local(&self, index: u32, address: IpAddr) -> Result<bool> {
+        let answer = self.way_to(address, Some(index))?;
+        let Some(RouteNetlinkMessage::NewRoute(route)) = answer else {
+            return Ok(false);
+        };
+        Ok(route.header.kind == RouteType::Local)
+    }
+
+    fn way_to(&self, destination: IpAddr, oif: Option<u32>) -> Result<Option<RouteNetlinkMessage>> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(destination);
         message.header.destination_prefix_length = IpNet::from(destination).prefix_len();
         message
             .attributes
             .push(RouteAttribute::Destination(destination.into()));
+        message.attributes.extend(oif.map(RouteAttribute::Oif));
         let message = RouteNetlinkMessage::GetRoute(message);
         match self.get(message, format_args!("get route to {destination}")) {
             Err(error) if NO_WAY.iter().any(|errno| error.is(*errno)) => Ok(None),
-            answer => Ok(answer?.as_ref().and_then(way)),
+            answer => answer,
         }
     }
 }

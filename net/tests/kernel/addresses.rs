@@ -111,6 +111,29 @@ fn without_detection_no_address_is_tentative() {
 }
 
 #[test]
+fn an_address_is_waited_for_until_it_is_in_use() {
+    let Some(lab) = Lab::new() else { return };
+    let index = lab.eth0.index;
+    lab.pod.set_up(index).expect("up");
+    let address = "fd00::5".parse().expect("address");
+    let in_use = |limit| lab.pod.wait_in_use(index, &[address], limit);
+    assert!(!in_use(Duration::ZERO).expect("look"));
+    lab.pod
+        .add_address(index, net("fd00::5/64"), true)
+        .expect("address");
+    assert!(in_use(Duration::from_secs(60)).expect("wait"));
+    // Of another link it is none.
+    let lo = link(&lab.pod, "lo").index;
+    let of_another = lab.pod.wait_in_use(lo, &[address], Duration::ZERO);
+    assert!(!of_another.expect("look"));
+    assert!(
+        lab.pod
+            .wait_in_use(index, &[], Duration::ZERO)
+            .expect("none")
+    );
+}
+
+#[test]
 fn detection_is_waited_for() {
     let Some(lab) = Lab::new() else { return };
     let index = lab.eth0.index;

@@ -89,8 +89,9 @@ pub fn add(request: &Request) -> Result<AddResult, Error> {
     request.step("port");
     if config.container_up {
         ready::port(&place.node, &port)?;
+        ready::in_use(&place.pod, in_pod, &addresses)?;
     }
-    bridge::await_detection(&place.node, &want, &bridge)?;
+    bridge::await_gateways(&place.node, &want, &bridge)?;
     neighbours::tell(&place.pod, in_pod, &want);
     request.step("result");
     let result = report(&place, want, request)?;

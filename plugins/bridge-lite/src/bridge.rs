@@ -185,20 +185,23 @@ fn set_addresses(
     Ok(added)
 }
 
-/// Waits, where duplicate detection is on, until it has ended for the gateways' addresses: else a
-/// pod's first packets would have to.
+/// Waits until the gateways' IPv6 addresses are in use, where duplicate detection is on until it has ended:
+/// else a pod's first packets would have to.
 ///
 /// # Errors
 /// One of them is a duplicate, or the kernel's.
-pub fn await_detection(node: &Netlink, want: &Want, bridge: &Link) -> Result<(), Error> {
-    let ipv6 = want.gateway_addresses().iter().any(|net| is_ipv6(*net));
-    if !want.config.dad || !ipv6 {
+pub fn await_gateways(node: &Netlink, want: &Want, bridge: &Link) -> Result<(), Error> {
+    let gateways = want.gateway_addresses();
+    if !gateways.iter().any(|net| is_ipv6(*net)) {
         return Ok(());
     }
-    match gateway::holder(node, want.config, Some(bridge.clone()))? {
-        Some(holder) => ready::addresses(node, holder.index, &holder.name),
-        None => Ok(()),
+    let Some(holder) = gateway::holder(node, want.config, Some(bridge.clone()))? else {
+        return Ok(());
+    };
+    if want.config.dad {
+        ready::addresses(node, holder.index, &holder.name)?;
     }
+    ready::in_use(node, holder.index, &gateways)
 }
 
 /// A bridge that was made without a MAC takes the least of its ports' and loses it with the last
