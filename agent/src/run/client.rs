@@ -1,5 +1,6 @@
 //! How the API is spoken with.
 
+use std::iter;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +33,7 @@ const PROBES: u32 = 3;
 /// # Errors
 /// Nothing says where the API is.
 pub async fn client(kubeconfig: Option<&Path>) -> Result<(Client, Option<IpAddr>), Error> {
-    let wrong = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+    let wrong = |error: &(dyn std::error::Error + 'static)| Error::Config(in_full(error));
     let config = match kubeconfig {
         Some(file) => {
             let file = Kubeconfig::read_from(file).map_err(|error| wrong(&error))?;
@@ -71,4 +72,36 @@ fn make(config: Config) -> kube::Result<Client> {
         .map_err(BoxError::from)
         .service(http);
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// An error with all that led to it, each once: what failed in the end is what a person can mend.
+pub fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words = error.to_string();
+    for cause in iter::successors(error.source(), |cause| cause.source()) {
+        let cause = cause.to_string();
+        if !words.contains(&cause) {
+            words.push_str(": ");
+            words.push_str(&cause);
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Failed(&'static str, #[source] Option<Box<Failed>>);
+
+    #[test]
+    fn an_error_is_told_with_what_led_to_it() {
+        let cause = |words, cause| Some(Box::new(Failed(words, cause)));
+        let deep = cause("refused", None);
+        let middle = cause("connect", cause("connect", deep));
+        let error = Failed("no answer", middle);
+        assert_eq!(in_full(&error), "no answer: connect: refused");
+        assert_eq!(in_full(&Failed("alone", None)), "alone");
+    }
 }

@@ -25,7 +25,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-use crate::nodes::Nodes;
+use crate::nodes::{Heard, Nodes};
 use crate::{Finding, Outlook, Reason, Seen, Settings, Step};
 use client::client;
 use metrics::Metrics;
@@ -99,7 +99,7 @@ pub fn list(kubeconfig: Option<&Path>) -> Result<Vec<Told>, Error> {
         let listed = watch::list(&client);
         let limit = tokio::time::timeout(LIST_LIMIT, listed).await;
         let listed = limit.map_err(|error| Error::Api(error.to_string()))?;
-        listed.map_err(|error| Error::Api(error.to_string()))
+        listed.map_err(|error| Error::Api(client::in_full(&error)))
     })
 }
 
@@ -116,10 +116,8 @@ async fn go(options: &Options) -> Result<(), Error> {
     let own = &options.settings.own;
     let metrics = Arc::new(Metrics::default());
     let (changed, relist) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (tell, mut hear) = mpsc::channel(WAITING);
+    let (tell, hear) = mpsc::channel(WAITING);
     let (said, reports) = tokio::sync::watch::channel(None);
-    let mut end = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     kernel::listen(Arc::clone(&changed))?;
     tokio::spawn(http::serve(
         options.listen,
@@ -145,7 +143,7 @@ async fn go(options: &Options) -> Result<(), Error> {
     ));
     tokio::spawn(watch::watch(client, tell, relist, Arc::clone(&metrics)));
     info!("agent of node {own} {}", env!("CARGO_PKG_VERSION"));
-    let mut agent = Agent {
+    let agent = Agent {
         options,
         nodes: Nodes::default(),
         metrics,
@@ -154,28 +152,7 @@ async fn go(options: &Options) -> Result<(), Error> {
         installed: None,
         failures: 0,
     };
-    let mut due = Instant::now();
-    let mut last = Instant::now();
-    loop {
-        let soon = || (Instant::now() + GATHER).max(last + APART);
-        tokio::select! {
-            _ = end.recv() => break,
-            _ = interrupt.recv() => break,
-            heard = hear.recv() => {
-                // Its sender ends with this loop.
-                let Some(heard) = heard else { break };
-                if agent.nodes.hear(heard) {
-                    due = due.min(soon());
-                }
-            }
-            () = changed.notified() => due = due.min(soon()),
-            () = sleep_until(due) => {
-                let next = agent.reconcile();
-                last = Instant::now();
-                due = last + next.min(resync);
-            }
-        }
-    }
+    agent.tend(hear, &changed).await?;
     info!("the agent of node {own} ends; routes and conflist stay");
     Ok(())
 }
@@ -202,6 +179,34 @@ fn retry(failures: u32) -> Duration {
 }
 
 impl Agent<'_> {
+    /// Looks at all again and again, until a signal comes.
+    async fn tend(mut self, mut hear: mpsc::Receiver<Heard>, changed: &Notify) -> io::Result<()> {
+        let mut end = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut due = Instant::now();
+        let mut last = Instant::now();
+        loop {
+            let soon = || (Instant::now() + GATHER).max(last + APART);
+            tokio::select! {
+                _ = end.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                heard = hear.recv() => {
+                    // Its sender ends with this loop.
+                    let Some(heard) = heard else { return Ok(()) };
+                    if self.nodes.hear(heard) {
+                        due = due.min(soon());
+                    }
+                }
+                () = changed.notified() => due = due.min(soon()),
+                () = sleep_until(due) => {
+                    let next = self.reconcile();
+                    last = Instant::now();
+                    due = last + next.min(self.options.resync);
+                }
+            }
+        }
+    }
+
     /// Looks at all, and makes it so; when to look again if nothing is heard until then.
     fn reconcile(&mut self) -> Duration {
         self.install();

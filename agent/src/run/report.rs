@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use super::client::in_full;
 use super::metrics::Metrics;
 use crate::{Finding, Reason};
 
@@ -129,7 +130,7 @@ async fn condition(
 ) -> Result<bool, String> {
     // As a list, which tells the version of the store as well. It is asked of the store itself, and no cache.
     let asked = ListParams::default().fields(&format!("metadata.name={own}"));
-    let listed = api.list(&asked).await.map_err(|error| error.to_string())?;
+    let listed = api.list(&asked).await.map_err(|error| in_full(&error))?;
     let store = listed.metadata.resource_version;
     let node = listed.items.into_iter().next();
     let version = node.as_ref();
@@ -151,7 +152,7 @@ async fn condition(
     if let Some(patch) = patch(report, before, &Timestamp::now().to_string()) {
         let patch = Patch::Strategic(patch);
         let patched = api.patch_status(own, &PatchParams::default(), &patch).await;
-        patched.map_err(|error| error.to_string())?;
+        patched.map_err(|error| in_full(&error))?;
         info!("condition {CONDITION} of node {own} is {}", status(report));
     }
     Ok(is_rolled_back)
@@ -220,7 +221,7 @@ async fn send_events(
                 told.insert(key(finding));
                 continue;
             }
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => in_full(&error),
             Err(_) => format!("no answer within {} s", LIMIT.as_secs()),
         };
         warn!(

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
+use super::client::in_full;
 use super::metrics::Metrics;
 use crate::nodes::Heard;
 
@@ -83,7 +84,7 @@ async fn follow(
         let anew = failed.as_ref().is_none_or(must_list);
         let reason = failed.map_or_else(
             || format!("no answer to a list within {} s", LIST_LIMIT.as_secs()),
-            |error| error.to_string(),
+            |error| in_full(&error),
         );
         let pause = backoff.next().unwrap_or(LIST_LIMIT);
         warn!(
