@@ -284,7 +284,7 @@ fn bad_nodes_end_nothing_and_are_told_by_events() {
         &["10.200.1.0/24"],
         &["192.168.199.223"],
     ));
-    let mut agent = Agent::start(&segment.nodes[0], &api, &[]);
+    let mut agent = Agent::start(&segment.nodes[0], &api, &["--resync", "2"]);
     agent.routes(&TO_BOTH);
     let told = || {
         let events = api.events();

@@ -14,7 +14,7 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::client::in_full;
@@ -57,18 +57,27 @@ pub async fn report(
     let events: Api<Event> = Api::namespaced(client.clone(), EVENTS);
     let api: Api<Node> = Api::all(client);
     let mut backoff = DefaultBackoff::default();
-    let mut told = BTreeSet::new();
+    let mut told = Told::default();
     let mut age = Age::default();
+    let mut due = Instant::now();
     loop {
-        let changed = timeout(resync, reports.changed()).await;
+        let changed = timeout_at(due, reports.changed()).await;
         if let Ok(Err(_)) = changed {
             return;
+        }
+        let is_due = changed.is_err();
+        if is_due {
+            due = Instant::now() + resync;
         }
         loop {
             // Before anything is waited for: what is borrowed keeps others from saying more.
             let Some(report) = reports.borrow_and_update().clone() else {
                 break;
             };
+            if !is_due && told.obstacle.as_ref() == Some(&report.obstacle) {
+                send_events(&events, &own, &report, &mut told, is_due).await;
+                break;
+            }
             let said = timeout(LIMIT, condition(&api, &own, &report, &mut age)).await;
             match said {
                 Ok(Ok(is_rolled_back)) => {
@@ -78,7 +87,8 @@ pub async fn report(
                         warn!("the API knows less than before: its store was rolled back");
                         relist.notify_one();
                     }
-                    send_events(&events, &own, &report, &mut told).await;
+                    told.obstacle = Some(report.obstacle.clone());
+                    send_events(&events, &own, &report, &mut told, is_due).await;
                     break;
                 }
                 failed => {
@@ -193,32 +203,52 @@ fn patch(report: &Report, before: Option<&NodeCondition>, now: &str) -> Option<V
     }] } }))
 }
 
-/// An event for each finding that was not there before. What does not arrive is sent again with the next
-/// report; the log and the metrics have it as well.
-async fn send_events(
-    api: &Api<Event>,
-    own: &str,
-    report: &Report,
-    told: &mut BTreeSet<(String, Reason)>,
-) {
-    let key = |finding: &Finding| (finding.node.clone(), finding.reason);
-    let now: BTreeSet<_> = report.findings.iter().map(key).collect();
-    told.retain(|one| now.contains(one));
-    let new = report.findings.iter();
-    let new: Vec<&Finding> = new
-        .filter(|finding| !told.contains(&key(finding)))
-        .take(MOST)
-        .collect();
-    for finding in new {
-        // Of several with one reason the first speaks for all.
-        if told.contains(&key(finding)) {
-            continue;
+/// What the API was told.
+#[derive(Debug, Default)]
+struct Told {
+    /// By the condition, where it was.
+    obstacle: Option<Option<Finding>>,
+    /// By events, as long as it is so.
+    events: BTreeSet<(String, Reason)>,
+    /// What was so when last it was due, and is still.
+    lasting: BTreeSet<(String, Reason)>,
+}
+
+fn key(finding: &Finding) -> (String, Reason) {
+    (finding.node.clone(), finding.reason)
+}
+
+impl Told {
+    /// What is to be an event now. What is wrong with another node must have lasted: one that joins has no range
+    /// for a moment, and every agent sees that. Of several with one reason the first speaks for all.
+    fn due<'a>(&mut self, report: &'a Report, own: &str, is_due: bool) -> Vec<&'a Finding> {
+        let now: BTreeSet<_> = report.findings.iter().map(key).collect();
+        self.events.retain(|one| now.contains(one));
+        self.lasting.retain(|one| now.contains(one));
+        let mut seen = BTreeSet::new();
+        let findings = report.findings.iter().filter(|finding| {
+            let key = key(finding);
+            (finding.node == own || self.lasting.contains(&key))
+                && !self.events.contains(&key)
+                && seen.insert(key)
+        });
+        let due = findings.take(MOST).collect();
+        if is_due {
+            self.lasting = now;
         }
+        due
+    }
+}
+
+/// An event for each finding that is due. What does not arrive is sent again with the next report; the log and
+/// the metrics have it as well.
+async fn send_events(api: &Api<Event>, own: &str, report: &Report, told: &mut Told, is_due: bool) {
+    for finding in told.due(report, own, is_due) {
         let event = event(finding, own, Timestamp::now());
         let sent = timeout(LIMIT, api.create(&PostParams::default(), &event)).await;
         let why = match sent {
             Ok(Ok(_)) => {
-                told.insert(key(finding));
+                told.events.insert(key(finding));
                 continue;
             }
             Ok(Err(error)) => in_full(&error),
@@ -280,6 +310,29 @@ mod tests {
 
     fn before(patch: &Value) -> NodeCondition {
         serde_json::from_value(patch["status"]["conditions"][0].clone()).unwrap()
+    }
+
+    #[test]
+    fn an_event_about_another_node_is_of_what_lasts() {
+        let finding = |node: &str| Finding::new(node, Reason::NoPodRange, "x");
+        let report = |nodes: &[&str]| Report {
+            obstacle: None,
+            findings: nodes.iter().map(|node| finding(node)).collect(),
+        };
+        let mut told = Told::default();
+        let mut due = |nodes: &[&str], is_due| {
+            let report = report(nodes);
+            let due = told.due(&report, "own", is_due);
+            due.into_iter()
+                .map(|one| one.node.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(due(&["joins", "own"], false), ["own"]);
+        assert_eq!(due(&["bad", "joins"], true), [""; 0]);
+        // It has its range.
+        assert_eq!(due(&["bad"], false), ["bad"]);
+        assert_eq!(due(&["bad", "joins"], true), ["bad"]);
+        assert_eq!(due(&["bad", "joins"], false), ["bad", "joins"]);
     }
 
     #[test]
