@@ -173,6 +173,7 @@ fn measure(segment: &Segment, plane: &Plane, nodes: usize) -> Measured {
     let listed = listed(plane) - bytes;
     let changes = changes(segment, plane, nodes);
     let reconcile = metric(&agent, "reconcile_last_seconds");
+    expect_no_request(plane, &agent);
     assert_eq!(routes(segment), expected);
     // Behind its back.
     sh(
@@ -227,6 +228,19 @@ fn changes(segment: &Segment, plane: &Plane, nodes: usize) -> (f64, f64) {
     }
     took.sort_by(f64::total_cmp);
     (took[took.len() / 2], took[took.len() - 1])
+}
+
+/// A node that joins, and has no range for a moment, is no reason to ask: all agents see it at once.
+#[track_caller]
+fn expect_no_request(plane: &Plane, agent: &Agent) {
+    let before = plane.asked();
+    let log = || agent.log().matches("node=\"joins\"").count();
+    let known = log();
+    plane.create(&kubernetes_node("joins", &[], &["172.20.200.201"]));
+    until(Instant::now(), || log() > known);
+    plane.delete("joins");
+    until(Instant::now(), || log() >= known + 2);
+    assert_eq!(plane.asked(), before);
 }
 
 /// What the agent has asked since, and how often.
