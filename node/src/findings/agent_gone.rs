@@ -43,7 +43,9 @@ fn look(case: &Case) -> Vec<Finding> {
         .by(format!("no agent answers at {address}: {why}"))
         .by(format!("{} is there", conflist.file.display()));
     let shown = routes.into_iter().take(SHOWN);
-    let finding = shown.fold(finding, |finding, entry| finding.by(words(case.node, entry)));
+    let finding = shown.fold(finding, |finding, entry| {
+        finding.by(words(case.node, entry))
+    });
     vec![finding.advised(
         "start the agent; `podnet routes remove` takes away its routes where there is to be none",
     )]
