@@ -13,7 +13,7 @@ mod crash;
 mod fake;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use tests::{Agent, Api, Node, binary_folder, soon};
 
@@ -48,8 +48,8 @@ fn what_crashed_sandboxes_left_goes_and_only_where_the_list_is_whole() {
     soon(is_counted, || agent.get("/metrics").1);
 }
 
-/// Runs what follows as in the manifest's pod: the node's root is mounted in the first folder, and those that are named next, up
-/// to `--`, are the node's alone. So is the socket of the runtime.
+/// Runs what follows as in the manifest's pod: the node's root is mounted in the first folder, and those that are
+/// named next, up to `--`, are the node's alone. So is the socket of the runtime.
 const POD: &str = r#"
 mount --rbind / "$1"
 mount --bind /dev/null "$2"
@@ -100,6 +100,8 @@ fn in_a_pod_it_is_done_in_the_root_of_the_node() {
     let api = Api::with_nodes(&crash.node.namespace);
     crash.add(NETWORK, "ready", "eth0");
     crash.runtime.has(&["ready"]);
+    crash.add_with(NETWORK, "another", "eth0", "IgnoreUnknown=1");
+    let _process = known_by_process(&crash, "another");
     let living = crash.snapshot();
     for id in ["lost", "leaked"] {
         crash.add(NETWORK, id, "eth0");
@@ -124,8 +126,33 @@ fn in_a_pod_it_is_done_in_the_root_of_the_node() {
     assert_eq!(crash.snapshot().rules, rules);
     agent.kill();
     let agent = start(&[&words[..], &["--node-root", &root]].concat());
-    soon(|| crash.cached().len() == 1, || agent.log());
+    soon(|| crash.cached().len() == 2, || agent.log());
     assert_eq!(crash.snapshot(), living);
+}
+
+/// Ends with its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Has the cache name the last pod's namespace by a process in it, as it is with nerdctl. Who has not all of that
+/// process's capabilities, nor CAP_SYS_PTRACE, cannot look at that.
+fn known_by_process(crash: &Crash, id: &str) -> Process {
+    let pod = crash.pods.last().unwrap();
+    let process = pod.spawn(Command::new("sleep").arg("1000")).unwrap();
+    let file = format!("results/{NETWORK}-{id}-eth0");
+    let file = crash.node.cache.join(file);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let before = pod.path().to_string_lossy().into_owned();
+    let text = text.replace(&before, &format!("/proc/{}/ns/net", process.id()));
+    assert!(text.contains("/proc/"), "{text}");
+    std::fs::write(file, text).unwrap();
+    Process(process)
 }
 
 #[test]

@@ -12,6 +12,7 @@ use clap::builder::RangedU64ValueParser;
 use cni::runtime::{CachedAttachment, NetworkList, Runtime, RuntimeConf};
 use cni::{Error, Version, code};
 use cri::{Client, Endpoint, Sandbox};
+use net::Netns;
 use node::Node;
 use serde_json::Value;
 
@@ -308,8 +309,16 @@ fn remove(runtime: &Runtime, list: &NetworkList, found: &AllFound, known: &Known
     errors
 }
 
+/// Whether a namespace may be there. What cannot be looked at may: that of a process, as nerdctl names it
+/// (`/proc/PID/ns/net`), is nothing for who may not trace that process.
 fn is_there(path: &Path) -> bool {
-    net::Netns::open(path).is_ok()
+    let is_unseen = path.starts_with("/proc") && !Path::new("/proc/self").exists();
+    let opened = Netns::open(path);
+    is_unseen
+        || !matches!(
+            opened,
+            Err(net::Error::NetnsMissing(_) | net::Error::NotANetns(_))
+        )
 }
 
 /// What a network that has no GC yet means for what was removed.
@@ -319,5 +328,23 @@ fn say_if_old(list: &NetworkList, so: &str) {
         complain(format!(
             "network {name:?} is of cniVersion {version}, and 1.1.0 brought GC: {so}"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_namespace_is_not_there() {
+        for (path, is_so) in [
+            ("/proc/self/ns/net", true),
+            ("/does/not/exist", false),
+            ("/proc/0/ns/net", false),
+            // Of a file that was bound before.
+            ("/proc/self/status", false),
+        ] {
+            assert_eq!(is_there(Path::new(path)), is_so, "{path}");
+        }
     }
 }
