@@ -5,6 +5,17 @@
     reason = "helpers of tests, which stand outside of them"
 )]
 
+#[path = "agent/api.rs"]
+mod api;
+#[path = "agent/doctor.rs"]
+mod doctor;
+#[path = "agent/kills.rs"]
+mod kills;
+#[path = "agent/plan.rs"]
+mod plan;
+#[path = "agent/silence.rs"]
+mod silence;
+
 use std::fs;
 
 use serde_json::Value;

@@ -7,6 +7,9 @@
     reason = "helpers of tests, which stand outside of them"
 )]
 
+#[path = "hostile/disks.rs"]
+mod disks;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
@@ -23,7 +26,7 @@ const COMMANDS: [&str; 8] = [
 /// Two at once, each on a node of its own.
 const SEEDS: [u64; 2] = [1, 2];
 /// Calls of each plugin with each seed.
-const RUNS: usize = 2_500;
+const RUNS: usize = 1_500;
 
 /// One call.
 struct Call<'a> {
