@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,9 @@ use plan::kubernetes::Told;
 use crate::conflist::{Conflist, Step, Wanted};
 use crate::peers::Here;
 use crate::{Finding, Peers, Reason};
+
+/// No conflist is larger, in bytes.
+const MOST_OF_CONFLIST: u64 = 4 << 20;
 
 /// What does not change while the agent runs.
 #[derive(Debug, Clone)]
@@ -76,7 +80,7 @@ impl Seen {
     /// Links, addresses or routes cannot be read.
     pub fn look(settings: &Settings) -> Result<Seen, Unread> {
         let node = Node::read_networking(&settings.places)?;
-        let (conflist, unread) = match fs::read_to_string(&settings.file) {
+        let (conflist, unread) = match read_file(&settings.file) {
             Ok(text) => (Some(text), None),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (None, None),
             Err(error) => (None, Some(error.to_string())),
@@ -93,6 +97,16 @@ impl Seen {
             programs: names.collect(),
         })
     }
+}
+
+/// What is no file would never end, or never begin.
+fn read_file(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() || found.len() > MOST_OF_CONFLIST {
+        let why = format!("no file of at most {MOST_OF_CONFLIST} bytes");
+        return Err(io::Error::other(why));
+    }
+    fs::read_to_string(path)
 }
 
 impl Outlook {
@@ -127,8 +141,13 @@ impl Outlook {
             peers: peers.others,
             planned: peers.planned,
         };
-        let lines = routes::compare(&seen.node, &site);
-        let change = Change::to_plan(&seen.node, &site, &lines);
+        let mut lines = routes::compare(&seen.node, &site);
+        let mut change = Change::to_plan(&seen.node, &site, &lines);
+        // Whoever does not know this node may be no API of its cluster, or has lost it.
+        if findings.iter().any(|one| one.reason == Reason::NodeUnknown) {
+            lines.retain(|line| matches!(line.mark, Mark::Planned | Mark::Foreign));
+            change = Change::default();
+        }
         findings.extend(change.blocked.iter().map(|blocked| {
             let reason = match blocked.cause {
                 Cause::OffLink => Reason::NextHopOffLink,

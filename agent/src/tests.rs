@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use net::route::{Entry, Kind};
 use net::{Address, Link, Route};
-use node::routes::{PROTOCOL, words};
+use node::routes::{Mark, PROTOCOL, words};
 use node::{Network, Node, Places, Reservation};
 use plan::Cluster;
 use plan::conflist::Types;
@@ -289,9 +289,24 @@ fn there_is_never_a_conflist_without_a_range() {
         assert_eq!(outlook.obstacles().count(), 1, "{ranges:?}");
         assert_eq!(changes(&outlook), [TO_B, TO_C].concat());
     }
-    let outlook = look(&three()[1..], seen());
-    assert_eq!(found(&outlook), ["a NodeUnknown"]);
-    assert_eq!(outlook.conflist.step, Step::Wait);
+}
+
+/// Of another cluster, or of none: not even that others are gone is believed.
+#[test]
+fn where_this_node_is_unknown_nothing_is_changed() {
+    for told in [&[][..], &three()[1..], &three()[2..]] {
+        let mut there = seen();
+        there
+            .node
+            .routes
+            .push(route("10.1.1.0/24", Some("192.0.2.11"), PROTOCOL));
+        let outlook = look(told, there);
+        assert_eq!(found(&outlook), ["a NodeUnknown"]);
+        assert_eq!(outlook.conflist.step, Step::Wait);
+        assert!(outlook.is_done(), "{:?}", changes(&outlook));
+        let stale = outlook.lines.iter().filter(|line| line.mark == Mark::Stale);
+        assert_eq!(stale.count(), 0);
+    }
 }
 
 /// The node as it was with another range, and pods with these addresses.

@@ -175,3 +175,23 @@ fn what_it_cannot_use_is_refused_with_its_name() {
     );
     assert!(!answer.stdout.contains(".conflist\n"), "{answer:?}");
 }
+
+/// A file that is none never begins, or never ends.
+#[test]
+fn a_conflist_that_is_no_file_is_said() {
+    let Some(segment) = Segment::new("agent-no-file") else {
+        return;
+    };
+    let file = segment.nodes[0].configurations().join("10-podnet.conflist");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for make in ["mkfifo", "ln -sfn /dev/zero", "truncate -s 3G"] {
+        let _ = fs::remove_file(&file);
+        let namespace = &segment.nodes[0].namespace;
+        sh(namespace, &format!("{make} {}", file.display()));
+        let answer = plan(&segment, &api_nodes(), "");
+        assert_eq!(answer.status, 1, "{make}: {answer:?}");
+        let said = "ConflistFailed: ";
+        assert!(answer.stdout.contains(said), "{make}: {answer:?}");
+        assert!(answer.stdout.contains("no file of at most"), "{answer:?}");
+    }
+}
