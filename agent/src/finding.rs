@@ -5,7 +5,7 @@ use std::fmt;
 /// How long a node's name is at most, as for Kubernetes.
 const MOST_OF_NAME: usize = 253;
 /// How long a message is at most: more no event takes.
-const MOST_OF_MESSAGE: usize = 1000;
+pub(crate) const MOST_OF_MESSAGE: usize = 1000;
 
 /// What is wrong with a node, or is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,7 +105,7 @@ impl Finding {
 }
 
 /// Who may write Nodes may write to whoever reads of them, but no lines of their own and no books.
-fn printable(text: &str, most: usize) -> String {
+pub(crate) fn printable(text: &str, most: usize) -> String {
     let mut all = text.chars();
     let mut printable: String = all
         .by_ref()

@@ -15,6 +15,7 @@ use tower::timeout::TimeoutLayer;
 use tower::{BoxError, ServiceBuilder};
 
 use super::Error;
+use crate::finding::{MOST_OF_MESSAGE, printable};
 
 /// How long a connection may take to come up.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -84,7 +85,8 @@ pub fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
             words.push_str(&cause);
         }
     }
-    words
+    // The API's own words are in it.
+    printable(&words, MOST_OF_MESSAGE)
 }
 
 #[cfg(test)]
@@ -103,5 +105,7 @@ mod tests {
         let error = Failed("no answer", middle);
         assert_eq!(in_full(&error), "no answer: connect: refused");
         assert_eq!(in_full(&Failed("alone", None)), "alone");
+        let hostile = Failed("a\n\u{1b}[2Jb", None);
+        assert_eq!(in_full(&hostile), "a\u{fffd}\u{fffd}[2Jb");
     }
 }
