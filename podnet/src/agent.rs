@@ -56,8 +56,8 @@ pub struct Asked {
         conflicts_with = "kubeconfig"
     )]
     nodes: Option<PathBuf>,
-    /// Where the API is [default: as the service account of the pod says]
-    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    /// Where the API is [default: as KUBECONFIG says, or the service account of the pod]
+    #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The name of this node [default: the host name]
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
