@@ -116,7 +116,7 @@ impl Namespace {
     /// The address cannot be had.
     pub fn serve_udp(&self, at: SocketAddr) -> Result<Server> {
         let udp = self
-            .run(|| UdpSocket::bind(at))?
+            .run(|| bind_udp(at))?
             .doing(format!("listen on {at}/udp"))?;
         let address = udp.local_addr().doing("listen")?;
         let socket = SockRef::from(&udp).try_clone().doing("listen")?;
@@ -131,6 +131,20 @@ impl Namespace {
         });
         started.doing("listen")
     }
+}
+
+/// A process that another thread is just starting has the sockets of this one until it runs its program: a
+/// server's port may be taken for a moment after its end.
+fn bind_udp(at: SocketAddr) -> io::Result<UdpSocket> {
+    for _ in 0..40 {
+        match UdpSocket::bind(at) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            bound => return bound,
+        }
+    }
+    UdpSocket::bind(at)
 }
 
 /// Answers one client after the other until the server is dropped.
