@@ -198,7 +198,10 @@ impl UdpClient {
 }
 
 /// Tries again what got no answer in time, or was refused on the way, until the deadline.
-fn insist<T>(deadline: Duration, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn insist<T>(
+    deadline: Duration,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
     let end = Instant::now() + deadline;
     loop {
         let started = Instant::now();

@@ -12,6 +12,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::error::Doing;
+use crate::probe::insist;
 use crate::{Error, Namespace, Result};
 
 /// How long a server waits before it looks whether it is to end; it is woken earlier as a rule.
@@ -72,6 +73,10 @@ impl Drop for Server {
     }
 }
 
+/// Within which a server's port is free after its end: a process that another thread is just starting has the
+/// sockets of this one until it runs its program.
+const FREED: Duration = Duration::from_secs(2);
+
 impl Namespace {
     /// A TCP server that sends each client its [`Sighting`] and closes. Port 0 takes a free one.
     ///
@@ -116,7 +121,7 @@ impl Namespace {
     /// The address cannot be had.
     pub fn serve_udp(&self, at: SocketAddr) -> Result<Server> {
         let udp = self
-            .run(|| bind_udp(at))?
+            .run(|| insist(FREED, || UdpSocket::bind(at)))?
             .doing(format!("listen on {at}/udp"))?;
         let address = udp.local_addr().doing("listen")?;
         let socket = SockRef::from(&udp).try_clone().doing("listen")?;
@@ -131,20 +136,6 @@ impl Namespace {
         });
         started.doing("listen")
     }
-}
-
-/// A process that another thread is just starting has the sockets of this one until it runs its program: a
-/// server's port may be taken for a moment after its end.
-fn bind_udp(at: SocketAddr) -> io::Result<UdpSocket> {
-    for _ in 0..40 {
-        match UdpSocket::bind(at) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            bound => return bound,
-        }
-    }
-    UdpSocket::bind(at)
 }
 
 /// Answers one client after the other until the server is dropped.
